@@ -1,4 +1,4 @@
-/** What was read is used for a while, by key, so that a busy key costs no query per request. */
+/** Keeps read values for a while, by key, so that a busy key costs no query per request. */
 export class Kept<T> {
   readonly #reads = new Map<string, { readonly value: Promise<T>; readonly at: number }>();
 
@@ -11,7 +11,7 @@ export class Kept<T> {
     readonly most: number,
   ) {}
 
-  /** What was read last, where that is new enough; else what `read` gives. A read that fails is not kept. */
+  /** The last value, where it is new enough; else what `read` gives. A read that fails is not kept. */
   get(key: string, read: () => Promise<T>): Promise<T> {
     const kept = this.#reads.get(key);
     if (kept && performance.now() - kept.at <= this.ms) return kept.value;

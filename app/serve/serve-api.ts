@@ -1,6 +1,6 @@
 import { KinoraError, toKinoraError } from '../../lib/contract';
+import type { ServeApi, ServeConnect, ServeReport } from '../../lib/worker/api';
 import type { ServingEvent } from '../../lib/worker/connection';
-import type { ServeApi, ServeConnect, ServeReport } from '../../lib/worker/serve-page';
 import { getLibrary } from '../library';
 import { checkToken, getServing, type ServingStore } from './serving-store';
 import { optionsOf } from './use-connect';

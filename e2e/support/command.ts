@@ -9,7 +9,7 @@ import { termsVersion } from '../../lib/contract';
 export interface RunningCommand {
   /** Where it was started. */
   readonly folder: string;
-  /** What it has printed so far. */
+  /** Its output so far. */
   readonly stdout: () => string;
   readonly stderr: () => string;
   readonly code: Promise<number>;

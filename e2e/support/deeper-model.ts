@@ -2,7 +2,7 @@ import { cp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fixtureManifest, modelFolder } from './fixtures';
 
-/** Where each tensor of a safetensors file lies, in bytes behind its header. */
+/** Range of each tensor of a safetensors file, in bytes behind its header. */
 type Header = Record<string, { readonly data_offsets: readonly [number, number] }>;
 
 /** Blocks of the deeper model. */

@@ -38,7 +38,7 @@ export async function withSilentConsole(page: Page, use: () => Promise<void>): P
     if (elsewhere && failedFetch.test(message.text())) return;
     said.push(`${message.type()}: ${message.text()} (${url})`);
   });
-  // What a worker's failed fetch writes shows in the developer tools only.
+  // A worker's failed fetch shows in the developer tools only.
   page.on('response', (response) => {
     const missing =
       response.status() === 404 && /\/models\/.+/.test(new URL(response.url()).pathname);

@@ -36,7 +36,7 @@ export async function recordShifts(page: Page): Promise<void> {
   });
 }
 
-/** What moved since the page was opened, or since this was asked last. */
+/** Shifts since the page was opened, or since the last call. */
 export async function takeShifts(page: Page): Promise<{ sum: number; shifts: Shift[] }> {
   const shifts = await page.evaluate(() => window.kinoraShifts?.splice(0) ?? []);
   return { sum: shifts.reduce((sum, { value }) => sum + value, 0), shifts };

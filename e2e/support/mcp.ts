@@ -25,7 +25,7 @@ interface StdioModule {
 
 /** The MCP server of npm `@wavespeed/mcp`, unmodified, as a child process over stdio. */
 export interface McpServer {
-  /** What a tool answers; the sentence of a tool that failed is thrown as an Error. */
+  /** The answer of a tool; the sentence of a tool that failed is thrown as an Error. */
   call(name: string, input?: Record<string, unknown>): Promise<Record<string, unknown>>;
   close(): Promise<void>;
 }

@@ -21,7 +21,7 @@ export interface OtherBrowser {
    * @param run is sent as text, so it can use nothing but its argument; its value must be JSON
    */
   evaluate<T, A>(run: (value: A) => T | Promise<T>, value: A): Promise<T>;
-  /** What its pages have written to the console so far. */
+  /** Lines that its pages have written to the console so far. */
   log(): string;
   close(): Promise<void>;
 }
@@ -307,7 +307,7 @@ async function connect(url: string) {
   };
 }
 
-/** What both protocols send. */
+/** Fields that both protocols send. */
 interface Answer {
   readonly id?: number;
   readonly result?: unknown;

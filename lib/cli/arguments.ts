@@ -102,7 +102,7 @@ export function printError(thrown: unknown): number {
   return 1;
 }
 
-/** What is to compute; without a backend, WebGPU where there is a GPU, else the CPU. */
+/** The backend and kernels that compute; without a backend, WebGPU where there is a GPU, else the CPU. */
 export type AskedDevice = Partial<DeviceOptions>;
 
 /** Reads `--backend`, `--kernels` and `--memory`. @throws KinoraError `PARAMETER_INVALID` */

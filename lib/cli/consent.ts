@@ -12,10 +12,13 @@ import {
   type Precision,
   sourcesFor,
   type ToolManifest,
+  termsVersion,
 } from '../contract';
 import { isConverted } from '../pipeline/installation';
+import type { Command } from './command';
+import type { LibrarySession } from './session';
 
-/** What is shown to a person before a download of gigabytes. */
+/** Facts that a person sees before a download of gigabytes. */
 export interface Offer {
   readonly manifest: ToolManifest;
   readonly precision: Precision;
@@ -95,7 +98,7 @@ function partLine(
   return `  ${componentName(component, manifest).padEnd(14)} ${size.padStart(8)}${rest}  ${from}`;
 }
 
-/** Where a question can be asked and answered. */
+/** A terminal that can ask a question. */
 export interface Terminal {
   readonly input: NodeJS.ReadableStream & { readonly isTTY?: boolean };
   readonly output: NodeJS.WritableStream & { readonly isTTY?: boolean };
@@ -129,4 +132,35 @@ export async function askToDownload(
   throw new KinoraError('MODEL_NOT_INSTALLED', `${what} was not downloaded.`, {
     remedy: 'Nothing was fetched. Run it again when you like.',
   });
+}
+
+/** Where the terms can be read: on the page of a running app, and in the terminal. */
+const readThem = 'Read them at /terms of the app, or with `npm run models -- terms`.';
+
+/**
+ * The terms of use have to be accepted before the first download of a real model, and before a tab serves.
+ *
+ * @param accept whether `--accept-terms` was given
+ * @param named `KINORA_ACCEPT_TERMS`: a version that is accepted
+ * @throws KinoraError `TERMS_NOT_ACCEPTED`
+ */
+export async function ensureTerms(
+  command: Pick<Command, 'say'>,
+  { page }: LibrarySession,
+  accept: boolean,
+  named: string | undefined = process.env.KINORA_ACCEPT_TERMS,
+): Promise<void> {
+  if (await page.call('termsAccepted')) return;
+  if (!accept && named !== termsVersion) throw notAccepted(named);
+  await page.call('acceptTerms');
+  command.say(`Accepted the terms of use, version ${termsVersion}.`);
+}
+
+function notAccepted(named: string | undefined): KinoraError {
+  const other = named ? ` KINORA_ACCEPT_TERMS names the version ${named}.` : '';
+  return new KinoraError(
+    'TERMS_NOT_ACCEPTED',
+    `The terms of use, version ${termsVersion}, have not been accepted here.${other} ${readThem}`,
+    { remedy: `Run it again with --accept-terms, or set KINORA_ACCEPT_TERMS=${termsVersion}.` },
+  );
 }

@@ -16,10 +16,9 @@ import {
 } from '../contract';
 import { requireRoom } from '../library/download-plan';
 import type { Command } from './command';
-import { askToDownload, freeBytes, offerText, withDiskSpace } from './consent';
+import { askToDownload, ensureTerms, freeBytes, offerText, withDiskSpace } from './consent';
 import { DownloadReport } from './download-report';
 import { type LibrarySession, openLibrarySession } from './session';
-import { ensureTerms } from './terms';
 
 /** How long a paused download may take to save its progress. */
 const pauseLimitMs = 15_000;

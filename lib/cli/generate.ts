@@ -23,9 +23,15 @@ import {
   parseGenerateOptions,
   withModelDefaults,
 } from './generate-options';
-import { addedIds, kinoraHome, notedSafetyChecker } from './home';
 import { readImage, readManifest, sortLoras } from './inputs';
-import { checkWritable, fromUser, makeFolders } from './paths';
+import {
+  addedIds,
+  checkWritable,
+  fromUser,
+  kinoraHome,
+  makeFolders,
+  notedSafetyChecker,
+} from './paths';
 import { ProgressReport, summary } from './report';
 import { RunTimes } from './run-times';
 import { openSession } from './session';

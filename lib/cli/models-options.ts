@@ -8,7 +8,7 @@ import {
   usageError,
 } from './arguments';
 
-/** What `npm run models` was asked to do. */
+/** The task of `npm run models`. */
 export type ModelsAction =
   | { readonly command: 'list' | 'terms' }
   | {
@@ -44,7 +44,7 @@ export interface ModelsOptions {
   readonly hub: string | undefined;
 }
 
-/** What `--help` prints. */
+/** The text of `--help`. */
 export const modelsHelp = `Shows and changes the models that the command line uses.
 
   npm run models -- list

@@ -1,8 +1,17 @@
 import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, it, test, vi } from 'vitest';
+import type { LibrarySnapshot, ModelEntry, StoredComponent } from '../contract';
 import { temporaryFolder } from '../contract/testing/folder';
-import { checkWritable, filesIn, fromUser, makeFolders } from './paths';
+import {
+  addedIds,
+  checkWritable,
+  filesIn,
+  fromUser,
+  makeFolders,
+  notedSafetyChecker,
+  noteLibrary,
+} from './paths';
 
 const folder = temporaryFolder();
 
@@ -50,4 +59,31 @@ test('a folder of symbolic links, as the cache of the hub has them, gives the fi
   expect(await filesIn(file)).toEqual([{ at: path.join(blobs, '01'), inside: 'a.safetensors' }]);
   await symlink('gone', path.join(snapshot, 'c'));
   await expect(filesIn(snapshot)).rejects.toMatchObject({ code: 'FILE_UNREADABLE' });
+});
+
+const home = temporaryFolder();
+
+/** What a command sees of a library with these models. */
+function library(...models: readonly Partial<ModelEntry>[]): LibrarySnapshot {
+  return { models } as LibrarySnapshot;
+}
+
+it('knows of no models and no checker before anything was added', async () => {
+  expect(await addedIds(home())).toEqual([]);
+  await noteLibrary(home(), library());
+  expect(await addedIds(home())).toEqual([]);
+  expect(await notedSafetyChecker(home())).toBe(false);
+});
+
+it('notes whether there is a safety checker', async () => {
+  const stored = [{ component: 'safety_checker' } as StoredComponent];
+  await noteLibrary(home(), library({ origin: 'bundled', stored }));
+  expect(await notedSafetyChecker(home())).toBe(true);
+  await noteLibrary(home(), library({ origin: 'bundled', stored: [] }));
+  expect(await notedSafetyChecker(home())).toBe(false);
+});
+
+it.each(['{', '{}', '[1, "mine"]'])('reads what it can of %j', async (text) => {
+  await writeFile(path.join(home(), 'added-models.json'), text);
+  expect(await addedIds(home())).toEqual(text.includes('mine') ? ['mine'] : []);
 });

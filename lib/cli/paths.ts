@@ -1,8 +1,18 @@
 import { constants } from 'node:fs';
-import { access, mkdir, readdir, realpath, rmdir, stat } from 'node:fs/promises';
+import {
+  access,
+  mkdir,
+  readdir,
+  readFile,
+  realpath,
+  rm,
+  rmdir,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { KinoraError } from '../contract';
+import { hasSafetyChecker, KinoraError, type LibrarySnapshot } from '../contract';
 
 /** The project's folder, that of package.json; without a slash at its end. */
 export const root = path.resolve(fileURLToPath(new URL('../..', import.meta.url)));
@@ -80,5 +90,47 @@ export async function checkWritable(file: string): Promise<void> {
       `${file} cannot be written: ${(cause as Error).message}.`,
       { cause, remedy: 'Give another place with --out.' },
     );
+  }
+}
+
+/** Folder in which the command line keeps models: `KINORA_HOME`, else `.kinora` in the project. */
+export function kinoraHome(): string {
+  const chosen = process.env.KINORA_HOME;
+  return chosen ? fromUser(chosen) : path.join(root, '.kinora');
+}
+
+const addedFile = 'added-models.json';
+const checkerFile = 'safety-checker-installed';
+
+/**
+ * Notes what the next command must know before a browser starts: which models were added, so that a
+ * wrong id is refused, and whether there is a safety checker, so that it is used for the bundled model.
+ */
+export async function noteLibrary(home: string, { models }: LibrarySnapshot): Promise<void> {
+  const added = models.filter(({ origin }) => origin === 'added');
+  const ids = added.map(({ manifest }) => manifest.id);
+  await writeFile(path.join(home, addedFile), JSON.stringify(ids));
+  const note = path.join(home, checkerFile);
+  if (models.some(hasSafetyChecker)) await writeFile(note, '');
+  else await rm(note, { force: true });
+}
+
+/** Whether a safety checker was installed, as of the last command that looked. */
+export function notedSafetyChecker(home: string): Promise<boolean> {
+  return access(path.join(home, checkerFile)).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Ids of the models that were added, as of the last command that looked. */
+export async function addedIds(home: string): Promise<readonly string[]> {
+  const text = await readFile(path.join(home, addedFile), 'utf8').catch(() => '[]');
+  try {
+    const ids: unknown = JSON.parse(text);
+    return Array.isArray(ids) ? ids.filter((id) => typeof id === 'string') : [];
+  } catch {
+    // Damaged: as if nothing was added.
+    return [];
   }
 }

@@ -88,7 +88,7 @@ process.exitCode = await runCommand('plan', help, optionTypes, async ({ values, 
   return 0;
 });
 
-/** What is asked of a model. */
+/** The questions to a model. */
 interface PlanRequest {
   readonly size: Size;
   readonly kernels: KernelSetting;
@@ -118,7 +118,7 @@ async function count(
   const family = familyOf(modelFamilies, manifest);
   const counts = await family.count(precision ?? manifest.precision, configuration);
   const native = longestClip(manifest, size, frames, manifest.profiles[profile]);
-  // As a new download will have it: with the tiny decoder and the first adapter.
+  // A new download has the tiny decoder and the first adapter.
   const adapters = { adapter: { source: null, misfit: null } };
   const model = { manifest, decoders: decoderKinds, adapters };
   const sampled = resolveSampling(model, profile, parseParameters({ prompt: id }));

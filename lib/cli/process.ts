@@ -64,7 +64,7 @@ export function signalTree(child: ChildProcess, signal: 'SIGINT' | 'SIGTERM' | '
   }
 }
 
-/** What streams of a child have said so far, in the order in which it came. */
+/** The output of a child's streams so far, in its order. */
 export function outputOf(...streams: readonly (Readable | null)[]): () => string {
   const chunks: Buffer[] = [];
   for (const stream of streams) stream?.on('data', (chunk: Buffer) => chunks.push(chunk));

@@ -7,16 +7,16 @@ import {
   parseParameters,
   type SamplingOptions,
 } from '../contract';
-import { passesOfSteps } from '../pipeline/caches/passes';
 import { sum } from '../pipeline/estimate/stages';
 import { type ClipSize, latentSizeOf } from '../pipeline/latents';
 import type { ModelCounts } from '../pipeline/model';
 import { resolveSampling } from '../pipeline/profiles';
+import { passesOfSteps } from '../pipeline/step-cache';
 
 /** Counted work of a profile, in floating-point operations. */
 export interface ProfileWork {
   readonly name: string;
-  /** Of the denoiser; one that a cache reuses is a small part of one. */
+  /** Passes of the denoiser; a pass that a cache reuses is a small part of one. */
   readonly passes: number;
   readonly sampling: number;
   readonly decode: number;
@@ -61,7 +61,7 @@ export function countProfiles(
     ['ultra-fast, no adapter', 'ultra-fast', {}, {}],
   ];
   return ways.map(([name, profile, options, files]) => {
-    // As if they were installed.
+    // They count as installed.
     const adapters = Object.entries(files).flatMap(([role, file]) =>
       file ? [[role, { source: `${file.repository}/${file.path}@main`, misfit: null }]] : [],
     );

@@ -30,7 +30,7 @@ export class ProgressReport {
   #tiled = false;
   #share = 0;
   #left = '';
-  /** What the bar says besides. */
+  /** Further text of the bar. */
   #text = '';
 
   constructor(readonly screen: Screen) {}
@@ -121,7 +121,7 @@ function coloursRow({ clip, encoding, drift }: ColourCorrection): Row {
   return ['colours', `clip ${clip + 1}: ${of(encoding)}; half of ${of(drift)} (red, green, blue)`];
 }
 
-/** What computes in the place of the kernels that were asked for. */
+/** The kernels that compute in place of those that were asked for. */
 function kernelsLine(event: Extract<HeadlessEvent, { type: 'kernels' }>): string {
   const { asked, computes, reason } = event;
   if (computes === 'exact') {
@@ -182,7 +182,7 @@ export function summary(file: string, result: GenerationResult): string {
   return rows.map(([name, value]) => `${name.padEnd(15)} ${value}`).join('\n');
 }
 
-/** What the video was sampled and decoded with, in one line. */
+/** Sampling and decoding of the video in one line. */
 function appliedRows({
   steps,
   guidance_scale,

@@ -11,7 +11,7 @@ interface PhaseTime {
 /** The seconds of a run's phases and of its denoising steps, in their order, by the events of its progress. */
 export class RunTimes {
   readonly phases: PhaseTime[] = [];
-  /** Of the first one on, from step to step. */
+  /** Seconds of each step. */
   readonly steps: number[] = [];
   #since = 0;
   #stepSince = 0;

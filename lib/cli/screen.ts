@@ -1,4 +1,4 @@
-/** Where progress goes: a terminal that can redraw a line, or plain lines. */
+/** Output of progress: a terminal that can redraw a line, or plain lines. */
 export interface Output {
   readonly isTTY?: boolean;
   /** Width in characters; 0 where the terminal does not tell. */

@@ -11,7 +11,7 @@ import { launchBrowser } from './browser/launch';
 import { servePages } from './browser/page-bundle';
 import { lockProfile, openProfile, profileOrigin } from './browser/profile';
 import type { Command } from './command';
-import { noteLibrary } from './home';
+import { noteLibrary } from './paths';
 
 /** The app's bare page in a running browser. */
 export interface Session {

@@ -15,7 +15,7 @@ import {
   usageError,
 } from './arguments';
 
-/** What `npm run worker` was asked for. */
+/** Options of `npm run worker`. */
 export interface WorkerOptions {
   /** Origin of the server. */
   readonly server: string;
@@ -36,7 +36,7 @@ export interface WorkerOptions {
 /** The environment's name of the token: what is in there is not seen in a list of processes. */
 export const tokenVariable = 'KINORA_WORKER_TOKEN';
 
-/** What `--help` prints. */
+/** The text of `--help`. */
 export const workerHelp = `Serves jobs of a Kinora server with this machine's GPU, in a browser that nobody looks at.
 
   npm run worker -- --server URL --token TOKEN [options]

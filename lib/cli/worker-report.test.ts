@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import type { ServeReport } from '../worker/serve-page';
+import type { ServeReport } from '../worker/api';
 import { WorkerReport } from './worker-report';
 
 const job = {

@@ -1,10 +1,18 @@
-import { formatBytes, formatSeconds, formatSize, phaseNames } from '../contract';
-import { outcomeNames, type ServeReport, skippedSentences } from '../worker/serve-page';
+import {
+  formatBytes,
+  formatSeconds,
+  formatSize,
+  outcomeNames,
+  phaseNames,
+  skipReasons,
+} from '../contract';
+import type { SkipReason } from '../contract/v3';
+import type { ServeReport } from '../worker/api';
 
 /** Shortest time between two lines about steps of one job, in milliseconds. */
 const quietMs = 10_000;
 
-/** What a worker without a person says: one line per event, steps now and then. */
+/** The lines of a worker without a person: one per event, steps now and then. */
 export class WorkerReport {
   #job = '';
   #phase: string | null = null;
@@ -35,8 +43,11 @@ export class WorkerReport {
         return `connected: takes jobs of ${whose}; ${waiting} waiting`;
       }
       case 'nothing': {
-        const [why] = skippedSentences(event.skipped);
-        return why ? `waiting: ${why}` : 'waiting for jobs';
+        const [first] = Object.entries(event.skipped);
+        if (!first) return 'waiting for jobs';
+        const [reason, count] = first;
+        const jobs = count === 1 ? '1 job waits' : `${count} jobs wait`;
+        return `waiting: ${jobs}, but ${skipReasons[reason as SkipReason]}.`;
       }
       case 'gpuBusy':
         return 'waiting: another tab has the GPU';

@@ -8,17 +8,17 @@ import {
   KinoraError,
   toKinoraError,
 } from '../contract';
-import { Backoff } from '../worker/retry';
+import { Backoff } from '../worker/transport-error';
 import { deviceOf } from './arguments';
 import { HeadlessPage } from './browser/headless-page';
 import { withoutGpu } from './browser/launch';
 import { lockProfile, openProfile, profileOrigin } from './browser/profile';
 import { ServingPage } from './browser/serving-page';
 import { Command } from './command';
+import { ensureTerms } from './consent';
 import { fetchModel } from './fetch-model';
-import { kinoraHome } from './home';
+import { kinoraHome } from './paths';
 import { librarySession } from './session';
-import { ensureTerms } from './terms';
 import { parseWorkerOptions, type WorkerOptions, workerHelp } from './worker-options';
 import { WorkerReport } from './worker-report';
 
@@ -55,7 +55,7 @@ async function work(command: Command, options: WorkerOptions): Promise<void> {
   }
 }
 
-/** What starting again does not mend. */
+/** Errors that another start does not mend. */
 function isFinal({ code }: KinoraError): boolean {
   return code !== 'INTERNAL' && code !== 'HUB_UNREACHABLE' && code !== 'BUSY';
 }

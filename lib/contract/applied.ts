@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { unusedParameters } from './parameters';
+import { parameterRanges, unusedParameters } from './parameters';
 import { adapterLicenceSchema, samplerNameSchema } from './profile';
 import { decoderKinds } from './profile-names';
 
@@ -23,7 +23,7 @@ export const appliedSchema = z.object({
   scheduler: samplerNameSchema,
   /** Null where the timesteps are listed. */
   flow_shift: z.number().nullable(),
-  timesteps: z.array(z.number()).max(40).optional(),
+  timesteps: z.array(z.number()).max(parameterRanges.num_inference_steps.max).optional(),
   /** The profile's adapter. */
   adapter: z
     .object({
@@ -37,7 +37,7 @@ export const appliedSchema = z.object({
   cache: z.enum(cacheKinds),
   /** Values of the request that were not used. */
   unused: z.array(z.enum(unusedParameters)).max(unusedParameters.length),
-  /** What of the LoRAs had no effect or could not be read, a sentence each. */
+  /** Parts of the LoRAs that had no effect or could not be read, a sentence each. */
   notes: z.array(z.string().max(longestNote)).max(mostNotes).optional(),
 });
 export type Applied = z.output<typeof appliedSchema>;

@@ -14,7 +14,7 @@ export interface LoraFile {
   readonly scale: number;
   /** The transformer that it is for; its file tells where this is absent. */
   readonly noise?: Noise | undefined;
-  /** Where others find it: an address. Absent for a file of this device. */
+  /** Its address, for others. Absent for a file of this device. */
   readonly source?: string | undefined;
 }
 
@@ -26,7 +26,7 @@ export interface EngineRequest extends RunRequest {
   /** Id of the prediction or job. */
   readonly id: string;
   readonly image: Blob;
-  /** What the video ends in; then it is no loop. */
+  /** The image in which the video ends; then it is no loop. */
   readonly lastImage?: Blob | undefined;
   /** Whether the image is the last frame of an earlier video. */
   readonly continues?: boolean | undefined;
@@ -36,7 +36,7 @@ export interface EngineRequest extends RunRequest {
   readonly loras: readonly LoraFile[];
   readonly device: DeviceOptions;
   /**
-   * What becomes of a run of this id that was saved: `resume` goes on from its checkpoint, and starts anew,
+   * The use of a saved run of this id: `resume` goes on from its checkpoint, and starts anew,
    * saying so, where that cannot be used; `finish` decodes what the checkpoint holds; `refine` decodes the
    * latents that a finished run kept, with the decoder of the options. Absent: a new run, which discards what was saved.
    */
@@ -51,14 +51,14 @@ export interface EngineRequest extends RunRequest {
 export interface CheckRequest {
   /** Name in the folder of videos. */
   readonly videoFile: string;
-  /** Whose checker is preferred. */
+  /** The model whose checker is preferred. */
   readonly model: string;
-  /** What it was made of: the prompt, and the optimised one. */
+  /** Its prompt, and the optimised one. */
   readonly prompts: readonly string[];
   readonly backend: Backend;
 }
 
-/** What is to be made of a finished video. */
+/** A request to finish a video once more. */
 export interface EnhanceRequest {
   readonly file: Blob;
   readonly finishing: Finishing;
@@ -87,7 +87,7 @@ export interface KernelCheck {
   readonly usable: boolean;
 }
 
-/** What a decoder made of the latents of a video. */
+/** Quality and time of a decoder on the latents of a video. */
 export interface DecoderComparison {
   readonly decoder: DecoderKind;
   /** Peak signal-to-noise ratio against the full decoder, in dB; null for that itself. */

@@ -16,6 +16,31 @@ export const phaseNames: Readonly<Record<Phase, string>> = {
   finish: 'Write file',
 };
 
+/** Names of the outcomes of a worker's job, for page and command line. */
+export const outcomeNames = {
+  completed: 'Done',
+  failed: 'Failed',
+  lost: 'Cancelled or taken over',
+  released: 'Handed back',
+} as const;
+export type JobOutcome = keyof typeof outcomeNames;
+
+/** Why waiting jobs were not given, as the end of "3 jobs wait, but …", for page and command line. */
+export const skipReasons = {
+  model: 'this server does not assign its jobs to this model',
+  size: 'this worker does not support the size',
+  loras: 'this worker takes no LoRAs',
+  precision: 'this server does not assign its jobs to this precision',
+  duration: 'this worker takes only shorter videos',
+  needs:
+    'this worker does not know something that they ask for, such as loops or end images, lacks a download for it, or has a model that their LoRAs do not fit',
+  checker: 'the safety checker is asked for, which this browser does not have',
+  optimizer: 'another connected worker has the language model that is asked for',
+  preferred: 'another idle worker has a model that comes first for them',
+  'back-off': 'an attempt failed, and the next one begins after a pause',
+  'not-ready': 'image or LoRAs are still being fetched',
+} as const;
+
 /** Names of the profiles, for page and command line. */
 export const profileTitles: Readonly<Record<ProfileName, string>> = {
   standard: 'Standard',

@@ -58,7 +58,7 @@ export interface PlacedAxis {
   readonly start: number;
 }
 
-/** Where an image lies in a frame. */
+/** Position of an image in a frame. */
 export interface Placement {
   readonly x: PlacedAxis;
   readonly y: PlacedAxis;

@@ -1,4 +1,4 @@
-/** Where the model is computed. */
+/** The devices that compute a model. */
 export const backends = ['webgpu', 'wasm'] as const;
 export type Backend = (typeof backends)[number];
 
@@ -12,7 +12,7 @@ export type KernelSetting = (typeof kernelSettings)[number];
 /** The proposal's feature that `matrix` needs; Chromium has it behind `--enable-unsafe-webgpu`. */
 export const matrixFeature = 'chromium-experimental-subgroup-matrix';
 
-/** What computes where nothing else was set: an emulated GPU takes seconds to compile kernels of our own. */
+/** The default kernels: an emulated GPU takes seconds to compile kernels of our own. */
 export function usualKernels(software: boolean): KernelSetting {
   return software ? 'runtime' : 'exact';
 }
@@ -39,17 +39,17 @@ export function usualBackend(software: boolean): Backend {
   return software ? 'wasm' : 'webgpu';
 }
 
-/** What computes a video in the place of the kernels that were asked for, or are usual. */
+/** The kernels that compute a video in place of those that were asked for, or are usual. */
 export interface KernelReplacement {
   readonly asked: KernelSetting;
   readonly computes: 'exact' | 'runtime';
-  /** What exactly no kernel of ours computes, in English; null where the device has no kernels at all for it. */
+  /** The call that no kernel of ours computes, in English; null where the device has no kernels at all for it. */
   readonly reason: string | null;
 }
 
 /** The kernels that computed a video, so that it can be explained. */
 export interface KernelRecord {
-  /** What ran, which is `runtime` where the device could not do what was set. */
+  /** The kernels that ran: `runtime` if the device could not run those that were set. */
   readonly mode: KernelSetting;
   /** Keys of the kernels of our own, sorted. */
   readonly keys: readonly string[];

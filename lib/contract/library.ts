@@ -150,7 +150,7 @@ export interface LoraEntry {
   /** The transformer of Wan2.2-I2V-A14B that it is for; absent where it is for both. */
   readonly noise?: Noise | undefined;
   readonly triggerWords: readonly string[];
-  /** What the hub says of its licence, or "unknown". */
+  /** Its licence by the hub, or "unknown". */
   readonly licence: Licence;
   readonly addedAt: string;
 }
@@ -161,7 +161,7 @@ export interface LoraInspection extends Pick<LoraEntry, 'base' | 'noise' | 'trig
   readonly unused?: number;
 }
 
-/** What this origin stores, and what the browser allows it, in bytes. */
+/** Stored and allowed bytes of this origin. */
 export interface StorageReport {
   readonly usage: number;
   readonly quota: number;
@@ -171,7 +171,7 @@ export interface StorageReport {
   readonly persistent: boolean;
 }
 
-/** What a download will need, computed before it starts. */
+/** Needs of a download, computed before it starts. */
 export interface DownloadPlan {
   readonly parts: readonly {
     readonly component: ComponentId;

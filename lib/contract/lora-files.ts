@@ -1,4 +1,4 @@
-/** What the name of a LoRA file and the shapes of its tensors tell of the model that it was made for. */
+/** Tells the model for which a LoRA was made, by the name of its file and the shapes of its tensors. */
 
 /** Hidden and feed-forward widths by which a base is known. */
 const bases = [

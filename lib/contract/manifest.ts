@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { KinoraError } from './errors';
 import { componentIdsOf, precisions } from './manifest-parts';
+import { numberSchemas } from './parameter-schemas';
 import { maxPromptLength, mostFramesPerSecond } from './parameters';
 import { magCacheSchema, nativeSizesSchema, profilesSchema } from './profile';
 
@@ -140,16 +141,16 @@ export const manifestSchema = z.object({
   /** What a form and the command line begin with, where it differs from `parameterRanges`. */
   defaults: z
     .object({
-      num_inference_steps: z.int().min(1).max(40).optional(),
-      guidance_scale: z.number().min(1).max(10).optional(),
-      flow_shift: z.number().min(1).max(10).optional(),
+      num_inference_steps: numberSchemas.num_inference_steps.optional(),
+      guidance_scale: numberSchemas.guidance_scale.optional(),
+      flow_shift: numberSchemas.flow_shift.optional(),
       /** The negative prompt that its makers use. The API does not use it: without one, a request has none. */
       negative_prompt: z.string().max(maxPromptLength).optional(),
     })
     .default({}),
   /** Calibration of MagCache; every step is computed where it is absent. */
   magcache: magCacheSchema.optional(),
-  /** What each variant means for this model. */
+  /** The settings of each variant for this model. */
   profiles: profilesSchema.prefault({}),
 });
 

@@ -62,7 +62,7 @@ function adapterSources(
 export interface AdapterOffer<Adapter extends ProfileAdapter = ProfileAdapter> {
   readonly choice: string;
   readonly adapter: Adapter;
-  /** Of its file; that of the profile where the source names none. */
+  /** Licence of its file; that of the profile where the source names none. */
   readonly licence: Licence;
 }
 
@@ -95,7 +95,7 @@ function offersOf<Adapter extends ProfileAdapter>(
     .map((source) => ({ choice, adapter, licence: source.licence ?? adapter.licence }));
 }
 
-/** What stands for an adapter's source in {@link AdapterChoices}. */
+/** The key of an adapter's source in {@link AdapterChoices}. */
 export function adapterPath({ files: [file] }: Pick<ComponentSource, 'files'>): string {
   return file ? pathOf(file) : '';
 }

@@ -1,5 +1,5 @@
 /*
- * What is fixed of a request, without the schemas that check one: a page shows a form before it has loaded those.
+ * Constants of a request, without the schemas that check one: a page shows a form before it has loaded those.
  */
 
 /** Most frames per second that a model may make. */
@@ -110,7 +110,7 @@ export function frameAt(rule: FrameRule, durationSeconds: number, second: number
 export const finisherParts = ['interpolator', 'upscaler'] as const;
 export type FinisherPart = (typeof finisherParts)[number];
 
-/** What enlarges frames: Lanczos-3, or a network, by the id of its tool. */
+/** Upscalers of frames: Lanczos-3, or a network, by the id of its tool. */
 export const upscalers = ['lanczos3', 'realesr-general-x4v3'] as const;
 export type UpscalerName = (typeof upscalers)[number];
 
@@ -198,7 +198,7 @@ export interface VideoFormat {
   readonly frameRate: number;
 }
 
-/** What finishing makes of a format. */
+/** The format of a video after finishing. */
 export function finishedFormat(
   { width, height, frameRate }: VideoFormat,
   { upscale = 1, smooth }: Finishing,

@@ -7,7 +7,7 @@ import type { DeviceOptions, RunRequest } from './run';
 interface PredictionBase extends RunRequest {
   /** 32 lower-case hex characters. */
   readonly id: string;
-  /** Where it was computed last. */
+  /** The device that computed it last. */
   readonly backend: Backend;
   /** Marked by the user; absent where it is not. */
   readonly favourite?: true;
@@ -48,7 +48,7 @@ export type Prediction =
       readonly status: 'completed';
       readonly completedAt: string;
       readonly result: GenerationResult;
-      /** What it was cut or joined of, in order; absent in a video as it was made. */
+      /** The parts that it was cut or joined of, in order; absent in a video as it was made. */
       readonly parts?: readonly VideoPart[];
     })
   | (PredictionBase & {

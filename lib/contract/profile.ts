@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { at } from './at';
-import { sizes } from './parameters';
+import { numberSchemas } from './parameter-schemas';
+import { parameterRanges, sizes } from './parameters';
 import { decoderKinds } from './profile-names';
 
 const nativeSize = z.object({
@@ -17,7 +18,7 @@ export const samplerNameSchema = z.string().regex(/^[a-z0-9-]{1,40}$/);
 const timesteps = z
   .array(z.number().positive().max(1000))
   .min(1)
-  .max(40)
+  .max(parameterRanges.num_inference_steps.max)
   .refine((list) => list.every((t, i) => i === 0 || t < at(list, i - 1)), {
     message: 'must fall from one to the next',
   });
@@ -78,22 +79,22 @@ const fewStepAdapterSchema = profileAdapterSchema.extend({
   /** A guidance adapter that has to run beside it. */
   guidanceAdapter: adapterFileSchema.optional(),
   scheduler: z.object({ kind: samplerNameSchema, timesteps }),
-  guidance: z.number().min(1).max(10).default(1),
+  guidance: numberSchemas.guidance_scale.default(1),
 });
 export type FewStepAdapter = z.output<typeof fewStepAdapterSchema>;
 
-/** What a variant means for a model. The request decides what a profile does not set. */
+/** Settings of a variant for a model. The request decides what a profile does not set. */
 export const profileSchema = z.object({
   /** Where it computes at other sizes than the model's usual ones. */
   nativeSizes: nativeSizesSchema.optional(),
   /** How the latents are sampled; a list of timesteps also fixes the number of steps. */
   scheduler: schedulerSchema.default({ kind: 'unipc' }),
   /** Denoising steps, instead of the request's. */
-  steps: z.int().min(1).max(40).optional(),
+  steps: numberSchemas.num_inference_steps.optional(),
   /** Most denoising steps. */
-  mostSteps: z.int().min(1).max(40).optional(),
+  mostSteps: numberSchemas.num_inference_steps.optional(),
   /** Guidance scale, instead of the request's; 1 is without guidance. */
-  guidance: z.number().min(1).max(10).optional(),
+  guidance: numberSchemas.guidance_scale.optional(),
   /** Share of the steps, from the first one, that run with guidance. */
   guidedShare: z.number().min(0).max(1).default(1),
   /**

@@ -58,6 +58,14 @@ export interface CheckpointInfo {
   readonly steps: number;
 }
 
+/** RGBA frames, one after another. */
+export interface PreviewStrip {
+  readonly pixels: Uint8ClampedArray<ArrayBuffer>;
+  readonly width: number;
+  readonly height: number;
+  readonly count: number;
+}
+
 /**
  * What the engine reports while it computes. `clip` counts from 0; a video over 5 s has more than one.
  */
@@ -117,14 +125,7 @@ export type ProgressEvent =
       readonly frame: number;
       readonly frames: number;
     }
-  | {
-      readonly type: 'preview';
-      /** `count` RGBA frames of `width`×`height` pixels, one after another. */
-      readonly pixels: Uint8ClampedArray<ArrayBuffer>;
-      readonly width: number;
-      readonly height: number;
-      readonly count: number;
-    }
+  | ({ readonly type: 'preview' } & PreviewStrip)
   | {
       /** What the safety checker says of the input image, before the video is computed. */
       readonly type: 'input-check';
@@ -187,22 +188,22 @@ export interface ColourChange {
 export interface ColourCorrection {
   /** From 0. */
   readonly clip: number;
-  /** What encoding its first picture once more has changed; taken back in full. */
+  /** Change by the second encoding of its first picture; taken back in full. */
   readonly encoding: ColourChange;
-  /** What the model has changed in its first second; half of it is taken back at most. */
+  /** Change by the model in its first second; half of it is taken back at most. */
   readonly drift: ColourChange;
 }
 
-/** What tells one LoRA file from others, and where it is found. */
+/** Identity of a LoRA file, and its address. */
 export interface LoraRecord {
   readonly sha256: string;
   /** An address; absent for a file of the device that made the video. */
   readonly source?: string | undefined;
 }
 
-/** What a run has made of its request, as the video's file tells it when it leaves the browser. */
+/** The result of a run, as the video's file tells it when it leaves the browser. */
 export interface MadeVideo {
-  /** What the profile made of the request. */
+  /** The settings that the profile made of the request. */
   readonly applied?: Applied;
   readonly backend: 'webgpu' | 'wasm';
   readonly frames: number;
@@ -233,13 +234,13 @@ export interface GenerationResult extends MadeVideo {
   readonly model: string;
   /** The variant that ran; absent, meaning `standard`, in records of versions without variants. */
   readonly profile?: ProfileName;
-  /** What computed on the GPU; absent on the CPU and in records of versions that did not store it. */
+  /** The kernels that computed on the GPU; absent on the CPU and in records of versions that did not store it. */
   readonly kernels?: KernelRecord;
   /** The encoder that wrote the file. */
   readonly encoder: 'webcodecs' | 'ffmpeg';
   /** True when the user asked to finish before the last step. */
   readonly finishedEarly: boolean;
-  /** Where denoising ended, if not after the last step; absent otherwise and in older records. */
+  /** The step at which denoising ended, if not after the last one; absent otherwise and in older records. */
   readonly lastStep?: { readonly step: number; readonly steps: number };
   /** How often the run was interrupted and resumed; absent where it was not. */
   readonly resumes?: number;

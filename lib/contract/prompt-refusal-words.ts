@@ -100,7 +100,7 @@ export const numbersBelow18: readonly string[] = [
   'seventeen|siebzehn|dix sept|diecisiete|diciassette|dezessete|dezassete|十七',
 ];
 
-/** What has an age without being a person. */
+/** Things that have an age without being a person. */
 export const agedThings = [
   'whisky|whiskey|scotch|bourbon|rum|wine|brandy|cognac|port|cheese|malt|car|truck|bike|boat|ship|house|building',
   'tree|oak|dog|cat|horse|company|marriage|old tree|laptop|engine|guitar|violin|coat|dress|book|film|wein|käse|rum',

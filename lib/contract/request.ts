@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { KinoraError } from './errors';
 import { groupPairs, type Noise, noises } from './lora-files';
+import { numberSchemas } from './parameter-schemas';
 import {
   lastImageSeconds,
   maxLoras,
   maxPromptLength,
-  maxSeed,
   parameterRanges,
   sizes,
   upscalers,
@@ -61,13 +61,12 @@ export const parametersSchema = z.object({
     .default([])
     .describe('Adapters, at most 3. The two files of a pair, for high and low noise, are one.'),
   size: z.enum(sizes).default('1280*720').describe('Width*height of the video in pixels.'),
-  num_inference_steps: z
-    .int()
-    .min(1)
-    .max(40)
-    .default(30)
+  num_inference_steps: numberSchemas.num_inference_steps
+    .default(parameterRanges.num_inference_steps.default)
     .describe('Denoising steps: more take longer and give more detail.'),
-  duration: z.int().min(5).max(10).default(5).describe('Length in seconds.'),
+  duration: numberSchemas.duration
+    .default(parameterRanges.duration.default)
+    .describe('Length in seconds.'),
   // Without a default: what never asked for it does not see it in answers.
   loop: z
     .boolean()
@@ -95,23 +94,14 @@ export const parametersSchema = z.object({
     .boolean()
     .optional()
     .describe('Twice as many frames a second, as 48 for 24: a computed one lies between each two.'),
-  guidance_scale: z
-    .number()
-    .min(1)
-    .max(10)
-    .default(5)
+  guidance_scale: numberSchemas.guidance_scale
+    .default(parameterRanges.guidance_scale.default)
     .describe('How closely the video follows the prompt; 1 turns guidance off.'),
-  flow_shift: z
-    .number()
-    .min(1)
-    .max(10)
-    .default(5)
+  flow_shift: numberSchemas.flow_shift
+    .default(parameterRanges.flow_shift.default)
     .describe('Higher values spend more steps on motion, lower values on detail.'),
-  seed: z
-    .int()
-    .min(-1)
-    .max(maxSeed)
-    .default(-1)
+  seed: numberSchemas.seed
+    .default(parameterRanges.seed.default)
     .describe('The same seed gives the same initial noise on every machine; −1 means random.'),
 });
 

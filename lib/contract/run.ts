@@ -1,13 +1,21 @@
-import type { Framing } from './framing';
+import { z } from 'zod';
+import { type Framing, maxZoom } from './framing';
 import type { Backend, KernelSetting } from './kernel-setting';
 import type { ModelManifest } from './manifest';
 import { adapterStrengths } from './parameters';
-import type { DecoderKind, ProfileName } from './profile-names';
-import { decoderKinds } from './profile-names';
+import { type DecoderKind, decoderKinds, type ProfileName } from './profile-names';
 import type { PromptOptimization } from './prompt-optimization';
 import type { Parameters } from './request';
 
-/** What is known of an end image besides its file. */
+/** Checks a {@link Framing} from a command line or a file. */
+export const framingSchema = z.object({
+  zoom: z.number().min(0).max(maxZoom),
+  x: z.number().min(0).max(1),
+  y: z.number().min(0).max(1),
+  background: z.union([z.literal('blur'), z.string().regex(/^#[0-9a-f]{6}$/i)]),
+}) satisfies z.ZodType<Framing>;
+
+/** Facts of an end image besides its file. */
 export interface LastImage {
   /** Of its file. */
   readonly name: string;
@@ -15,7 +23,7 @@ export interface LastImage {
   readonly framing?: Framing | undefined;
 }
 
-/** What a run may be asked besides its parameters. A prediction stores it as it is. */
+/** Options of a run besides its parameters. A prediction stores them as they are. */
 export interface RunOptions {
   /** How the image lies in the frame; it is centred and fills it when absent. */
   readonly framing?: Framing | undefined;
@@ -48,12 +56,12 @@ type OptionName = Exclude<keyof RunOptions, 'framing' | 'lastImage'>;
 type OptionField = 'enable_prompt_optimizer' | 'enable_safety_checker';
 
 interface OptionDefinition {
-  /** Of `npm run generate`; one that begins with `no-` is given where the value is false. */
+  /** Option of `npm run generate`; one that begins with `no-` sets the value to false. */
   readonly option: string;
-  /** What it may be; a switch where both are absent. */
+  /** Its values; a switch where both are absent. */
   readonly values?: readonly string[];
   readonly range?: { readonly min: number; readonly max: number };
-  /** What form and command start with, where that is not what its absence means. */
+  /** Start value of form and command, where it differs from the meaning of its absence. */
   readonly initial?: true;
   /** Its field in the v3 API, where that has it. */
   readonly field?: OptionField;
@@ -81,7 +89,7 @@ export function optionsOfFields(request: Readonly<Record<OptionField, boolean>>)
   return Object.fromEntries(options);
 }
 
-/** What a profile leaves open of how a video is sampled and decoded. */
+/** Options of sampling and decoding that a profile leaves open. */
 export type SamplingOptions = Pick<
   RunOptions,
   'decoder' | 'cache' | 'guidanceAdapter' | 'adapterStrength'
@@ -121,7 +129,7 @@ export interface DeviceOptions {
   readonly kernels?: KernelSetting | undefined;
 }
 
-/** What a run is asked, besides image and adapters. */
+/** A request for a run, without image and adapters. */
 export interface RunRequest<RunParameters = Parameters> {
   readonly parameters: RunParameters;
   /** Id of the model's manifest. */

@@ -21,9 +21,9 @@ export const safetySchema = z.object({
   status: z.enum(safetyStatuses),
   /** Only with the status `unverified`. */
   reason: z.enum(unverifiedReasons).nullable().default(null),
-  /** Of the video: the mean of the two highest scores of its frames; null without a verdict. */
+  /** Score of the video: the mean of the two highest scores of its frames; null without a verdict. */
   score: score.nullable().default(null),
-  /** Of the input image; null where it was not scored. */
+  /** Score of the input image; null where it was not scored. */
   input: score.nullable().default(null),
   /** Scores of the frames that were looked at, in order. */
   frames: z.array(score).max(1000).default([]),

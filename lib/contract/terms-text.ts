@@ -6,7 +6,7 @@ export interface TermsSection {
   readonly title: string;
   readonly text: string;
   readonly points: readonly string[];
-  /** Where the text comes from, if it is the demand of someone else. */
+  /** Source of the text, if it is the demand of someone else. */
   readonly source?: { readonly name: string; readonly url: string };
 }
 

@@ -5,7 +5,7 @@ import { type Frame, latentFrames } from '../pipeline/latents';
 import type { VideoModel } from '../pipeline/model';
 import type { VideoEnd } from '../pipeline/request';
 import { frameImage, inspectVideo, readFrames } from '../video';
-import { extendFrame } from '../video/continuation';
+import { extendFrame } from '../video/frames';
 
 /**
  * The end of an earlier video, of which a run keeps the motion.

@@ -25,15 +25,14 @@ import { modelLock, openModelStore } from '../weights/store';
 import { compareDecoders } from './compare-decoders';
 import { EngineDevice } from './device';
 import { framesOfClip } from './earlier-video';
-import { enhanceVideo } from './enhance';
-import { openFinishers } from './finisher';
+import { enhanceVideo, openFinishers } from './finisher';
 import { Generation } from './generation';
 import { EngineKernels } from './kernels';
 import { requireNoChild } from './prompt';
 import { checkBackends, checkVideo } from './run-safety';
 import { type EngineTools, installedTools } from './tools';
 
-/** What an engine is made of. */
+/** Dependencies of an engine. */
 export interface EngineDependencies {
   readonly families: ModelFamilies;
   /** Address of the folder of bundled and listed models; `/models/` of this origin when absent. */

@@ -74,10 +74,10 @@ export async function followRun(
   };
   const finishing = () => control.finishing || continuation === 'finish';
   const estimator = await estimatorOf(gpu, device, options.safetyChecker, counted, finishing);
-  // Nothing is reported before the work of an earlier run is known.
+  // A run reports nothing before the work of an earlier run is known.
   let knowsStart = continuation !== 'resume';
   const say = () => {
-    // What an emulated GPU takes depends on the machine, and its first step mostly on the compiler.
+    // The time of an emulated GPU depends on the machine, and its first step mostly on the compiler.
     const isKnown = !gpu?.software || estimator.isKnown;
     if (knowsStart && isKnown) report({ type: 'estimate', ...estimator.current() });
   };
@@ -110,12 +110,12 @@ export interface ForecastRequest extends Omit<RunRequest<ParametersInput>, 'mode
   readonly gpu: DeviceReport | null;
 }
 
-/** What requests take together. LoRAs are not counted: they add little. */
+/** The time that requests take together. LoRAs are not counted: they add little. */
 export interface Forecast {
   readonly seconds: number;
   /** Whether the pace of the denoiser was measured on this device; else it is what is usual. */
   readonly measured: boolean;
-  /** Of the last one; null where it was not asked for. */
+  /** That of the last one; null where it was not asked for. */
   readonly memory: MemoryForecast | null;
 }
 

@@ -1,17 +1,28 @@
 import {
+  type EnhanceRequest,
   type FinisherPart,
   type Finishing,
+  finishedFormat,
   finisherOf,
   finishersOf,
+  framesInFile,
   KinoraError,
   type PixelSize,
+  type ProgressEvent,
   toKinoraError,
 } from '../contract';
 import { openUpscaler, type Upscaler } from '../finishing/realesr/upscaler';
 import { type Interpolator, openInterpolator } from '../finishing/rife/interpolator';
 import type { Backend } from '../gpu';
 import type { Frame } from '../pipeline/latents';
-import { FrameScaler, I420Scaler } from '../video';
+import {
+  coverCrop,
+  createVideoWriter,
+  FrameScaler,
+  I420Scaler,
+  inspectVideo,
+  readFrames,
+} from '../video';
 import { catmullRom, lanczos3 } from '../video/resample';
 import type { WeightFile } from '../weights';
 import type { EngineTools } from './tools';
@@ -54,9 +65,9 @@ export async function openFinishers(
 
 /** What {@link Finisher} makes of which frames. */
 export interface FinisherOptions extends FinishingNetworks {
-  /** Of the frames that come. */
+  /** Size of the decoded frames. */
   readonly source: PixelSize;
-  /** Of the video. */
+  /** Size of the video. */
   readonly target: PixelSize;
   /** Whether it is enlarged: by the network, or with Lanczos-3 where there is none. */
   readonly finishing: Pick<Finishing, 'upscale'>;
@@ -172,4 +183,46 @@ async function withRemedy<Result>(change: string, work: Promise<Result>): Promis
 function copyOf(frame: Frame, into: Float32Array = new Float32Array(frame.data.length)): Frame {
   into.set(frame.data);
   return { ...frame, data: into };
+}
+
+/**
+ * Decodes a finished video, frame by frame, and encodes it enlarged or with frames in between.
+ *
+ * @throws KinoraError `VIDEO_UNREADABLE`, `OUT_OF_MEMORY`, `ENCODER_FAILED`; the signal's reason
+ */
+export async function enhanceVideo(
+  request: EnhanceRequest,
+  networks: FinishingNetworks,
+  signal: AbortSignal,
+  report: (event: ProgressEvent) => void,
+): Promise<Blob> {
+  const { file, finishing, loop } = request;
+  const { width, height, frames, frameRate } = await inspectVideo(file);
+  await networks.upscaler?.requireRoom({ width, height }, 2);
+  // The last frame of a loop is left out already.
+  const inFile = framesInFile(loop ? frames + 1 : frames, { ...finishing, loop });
+  const format = finishedFormat({ width, height, frameRate }, finishing);
+  const output = await createVideoWriter({ ...format, frames: inFile });
+  const finisher = new Finisher({
+    source: { width, height },
+    target: format,
+    finishing,
+    frames,
+    loop,
+    ...networks,
+    signal,
+    write: (planes) => output.add(planes),
+  });
+  try {
+    const indices = Array.from({ length: frames }, (_, index) => index);
+    for await (const { index, pixels } of readFrames(file, indices, frameRate)) {
+      signal.throwIfAborted();
+      await finisher.add({ data: coverCrop(pixels, width, height), width, height });
+      report({ type: 'frame', frame: index + 1, frames });
+    }
+    return await output.finish(await finisher.end());
+  } finally {
+    finisher.dispose();
+    await output.cancel();
+  }
 }

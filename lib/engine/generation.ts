@@ -66,7 +66,7 @@ type Pictures = NonNullable<GenerationResult['pictures']>;
 /** Most bytes of the frame that is the poster of a video of the API. */
 const mostPosterBytes = 150_000;
 
-/** What one run is given by its engine. */
+/** Dependencies of one run, by its engine. */
 export interface GenerationContext {
   readonly openModel: () => Promise<VideoModel>;
   readonly device: EngineDevice;
@@ -93,7 +93,7 @@ export class Generation {
   readonly #videoFile: string;
   /** Whether a worker of the API makes it. */
   readonly #isServed: boolean;
-  /** Of its saved files. */
+  /** Id of its saved files. */
   readonly #runId: string;
   readonly #storage: RunSaving['storage'];
   readonly #pictures: { -readonly [Name in keyof Pictures]: Pictures[Name] } = {};
@@ -159,7 +159,7 @@ export class Generation {
     return await this.#keep(opened, computed, made, video);
   }
 
-  /** What a run that goes on has made of its prompt before. */
+  /** The optimised prompt of a run that goes on. */
   async #savedOptimisation(): Promise<PromptOptimization | null> {
     const { continuation, options, parameters } = this.request;
     if (!continuation || options.promptOptimizer !== true) return null;
@@ -441,7 +441,7 @@ function jpegOf({ data, width, height }: Frame): Promise<Blob> {
   return toSmallJpeg(pixels, maxStartImageBytes);
 }
 
-/** What tells the LoRA files from others. */
+/** Names and hashes that tell the LoRA files from others. */
 function recordsOf(loras: readonly LoraFile[]): Promise<LoraRecord[]> {
   return Promise.all(
     loras.map(async ({ file, source }) => {

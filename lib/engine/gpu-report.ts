@@ -5,7 +5,7 @@ import { readModelConfig } from '../models/wan/model-config';
 import { measureSpeed, type SpeedOptions, type SpeedReport } from '../models/wan/speed';
 import { httpFolder } from '../weights';
 
-/** What a page asks of the worker. */
+/** A page's request to the worker. */
 export interface GpuReportRequest extends SpeedOptions {
   /** `wasm`: the CPU, by ONNX Runtime; WebGPU when absent. */
   readonly backend?: 'wasm' | 'webgpu';
@@ -31,7 +31,7 @@ const gpuReport = {
   },
 };
 
-/** What the page sees of the worker. */
+/** The worker's interface for the page. */
 export type GpuReportApi = typeof gpuReport;
 
 /** Starts the measurements in this worker; the page speaks to it over Comlink. */

@@ -37,7 +37,7 @@ type Report = (event: ProgressEvent) => void;
 /** The kernels of our own on an engine's device: chosen, checked and measured on it. */
 export class EngineKernels {
   readonly #database = new KinoraDatabase();
-  /** What was made for a backend, by its mode. */
+  /** The kernels of a backend, by its mode. */
   readonly #kernels = new WeakMap<Backend, Map<KernelMode, KernelChoice | null>>();
   /** What {@link kernelSetOf} says of a device: it writes the texts of all kernels. */
   readonly #sets = new WeakMap<Compute, string>();
@@ -112,7 +112,7 @@ export class EngineKernels {
     this.#skip.abort();
   }
 
-  /** What has computed since {@link use}. */
+  /** The kernels that have computed since {@link use}. */
   recordOf({ compute, runtimeOnly }: Backend): KernelRecord {
     if (!compute) {
       // Products that are rounded before they are added give other last bits.

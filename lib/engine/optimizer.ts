@@ -14,7 +14,7 @@ import type { ModelFamilies, VideoModel } from '../pipeline/model';
 import { openModel } from '../pipeline/open';
 import { openModelStore } from '../weights/store';
 
-/** What an optimizer is made of. */
+/** Dependencies of an optimizer. */
 export interface OptimizerWorkerDependencies extends OptimizerDependencies {
   readonly families: ModelFamilies;
   /** Address of the folder of bundled and listed models; `/models/` of this origin when absent. */

@@ -6,7 +6,7 @@ import { coverCrop, inspectVideo, readFrames } from '../video';
 import type { EngineDevice } from './device';
 import type { EngineTools } from './tools';
 
-/** What the check of a run is made with. */
+/** Dependencies of the check of a run. */
 export interface RunSafetyOptions {
   /** Whether a check was asked for. */
   readonly enabled: boolean;

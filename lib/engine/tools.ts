@@ -23,7 +23,7 @@ import {
 } from '../weights/store';
 import type { WorkerAbilities } from '../worker/serve-loop';
 
-/** What a browser may have besides a video model. */
+/** Models and networks that a browser may have besides a video model. */
 export interface EngineTools {
   /**
    * The safety checker for a model: the one that was downloaded, else the quick one that comes with Kinora.
@@ -37,7 +37,7 @@ export interface EngineTools {
   readonly optimizer: OptimizerDependencies;
 }
 
-/** What is installed in this browser. */
+/** The tools that are installed in this browser. */
 export const installedTools: EngineTools = {
   async openChecker(modelId) {
     const checker = await findSafetyChecker(await openModelStore(), modelId);
@@ -73,7 +73,7 @@ export function installedAbilities(
   };
 }
 
-/** What a job may need of this browser: all but LoRAs of another model, and what takes a network that was not downloaded. */
+/** Needs of jobs that this browser fulfils: all but LoRAs of another model and networks that were not downloaded. */
 async function knownNeeds(loraNeed: LoraNeed | undefined): Promise<Need[]> {
   const lacks: Need[] = needs.filter((need) => isLoraNeed(need) && need !== loraNeed);
   for (const name of needs.filter(isSwitch)) {

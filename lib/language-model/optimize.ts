@@ -9,7 +9,7 @@ import {
 import type { OptimizeOptions } from '../prompts';
 import { type OpenLanguageModel, openLanguageModel } from './wllama-model';
 
-/** What an optimisation with the installed language model rests on. */
+/** Dependencies of an optimisation with the installed language model. */
 export interface OptimizerDependencies {
   /** The installed model; null where there is none. */
   readonly find: () => Promise<{ file: File; name: string; sha256: string } | null>;

@@ -6,7 +6,7 @@ import type {
 import { KinoraError, untilAborted } from '../contract';
 import type { LanguageModel } from '../prompts';
 
-/** What a language model is asked. */
+/** A prompt for a language model. */
 export type TextRequest = Parameters<LanguageModel['generate']>[0];
 
 /** A language model whose memory is held until it is closed. */

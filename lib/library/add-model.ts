@@ -48,7 +48,7 @@ import {
 /** A manifest that a repository brings itself. */
 const ownManifest = 'kinora.json';
 
-/** What adding a model looks things up with. */
+/** Dependencies of the look-up when a model is added. */
 export interface AddContext extends Omit<CheckContext, 'base'> {
   /** A model of each family, whose parts serve where a source has only some. */
   readonly bases: readonly ListedModel[];
@@ -122,7 +122,7 @@ async function addedTo(found: FoundFiles, context: FamilyContext): Promise<Model
   }
 }
 
-/** What the base's choices say of memory holds only for a model of its size. */
+/** The base's choices tell the memory of a model of its own size only. */
 async function withFittingChoices(
   manifest: ModelManifest,
   plan: ModelPlan,

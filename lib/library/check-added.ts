@@ -9,7 +9,7 @@ import type { ListedModel } from './environment';
 import { type LocalFiles, localSource } from './local-files';
 import { filesOf, folderOfFiles, hubFolder, openHeaders } from './sources';
 
-/** What an added model is looked at with. */
+/** Dependencies of the check of an added model. */
 export interface CheckContext {
   readonly client: HubClient;
   readonly families: ModelInstallations;

@@ -15,7 +15,7 @@ import { type LocalFiles, localSource } from './local-files';
 import type { ManagedModel } from './managed-model';
 import { configurationOf, filesOf, isWithheld } from './sources';
 
-/** What a download is planned from. */
+/** Inputs of the plan of a download. */
 export interface PlanContext {
   readonly client: HubClient;
   readonly storage: StorageReport;

@@ -9,7 +9,7 @@ import {
   toKinoraError,
 } from '../contract';
 import { type CheckedPart, isConverted, type ModelPlan } from '../pipeline/installation';
-import { neededPart } from '../weights/formats/needed-part';
+import { neededPart } from '../weights/formats/located';
 import type { ByteSource } from '../weights/formats/source';
 import type { HubClient } from '../weights/hub';
 import {
@@ -21,11 +21,11 @@ import {
   modelLock,
   startingOver,
 } from '../weights/store';
+import { checkPlainFiles } from './add-tool';
 import { localFolder } from './check-added';
 import type { HashThread, LibraryEnvironment } from './environment';
 import { isLocal, type LocalFiles } from './local-files';
 import type { ManagedModel } from './managed-model';
-import { checkPlainFiles } from './plain-files';
 import { isWithheld, type OpenedFile, openFiles, openHeaders } from './sources';
 import { dropUnfinished } from './upkeep';
 
@@ -42,7 +42,7 @@ export class Download {
   /** Parts whose header was read and checked. */
   readonly #opened = new Map<ComponentId, OpenedPart>();
   readonly #openedFiles = new Map<ComponentId, readonly OpenedFile[]>();
-  /** What is worked on now, and the end of that. */
+  /** The part that is worked on now, and the end of that work. */
   #working: { readonly component: ComponentId; readonly end: Promise<unknown> } | undefined;
   readonly #cancels: Promise<void>[] = [];
   #over = false;
@@ -102,7 +102,7 @@ export class Download {
   }
 
   queue(component: ComponentId): void {
-    // What was opened before ends with the signal of then.
+    // Sources that were opened before are bound to the earlier signal.
     this.#forget(component);
     this.#controllers.set(component, new AbortController());
     this.model.dispatch(component, { type: 'queued' });
@@ -161,7 +161,7 @@ export class Download {
       this.#plan = await installation.plan(modelFolderOf(folder));
       return;
     }
-    // Nothing can be checked, and so nothing fetched, without the configuration.
+    // Without the configuration no file can be checked, so none is fetched.
     for (const { component: other, status } of this.model.parts) {
       if (status === 'waiting') this.pause(other);
     }
@@ -320,7 +320,7 @@ export class Download {
         return;
       } catch (thrown) {
         if (signal.aborted) return;
-        // Whatever was opened is looked at anew: it may lie elsewhere by now.
+        // All sources are opened anew: a file may have moved.
         this.#forget(component);
         const error = toKinoraError(thrown);
         if (error.code === 'STORAGE_FULL') return this.#storageFull(component, error);

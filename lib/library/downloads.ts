@@ -24,7 +24,7 @@ const noFiles: LocalFiles = new Map();
 /** The downloads of this tab, and what is done to them. */
 export class Downloads {
   readonly #running = new Map<string, Download>();
-  /** What is looked at before a download begins; nothing is written until then. */
+  /** Downloads in preparation, which have not begun: nothing is written for them. */
   readonly #preparing = new Map<string, { precision: Precision; stop: AbortController }>();
   /** Files that were picked in this tab, by model: a resume has them still. */
   readonly #picked = new Map<string, Map<ComponentId, readonly LocalFile[]>>();
@@ -165,7 +165,7 @@ export class Downloads {
       for (const one of fetched) wanted.set(one, sizes.get(one) ?? wanted.get(one) ?? null);
     });
     const choose = () => this.#choose(model, precision);
-    // As long as a part is kept in another precision, that one is the model's.
+    // While a part is kept in another precision, that one is the model's.
     if (requested.every((component) => model.part(component).status !== 'complete')) await choose();
     const client = this.hubs.client(model);
     const download = new Download(this.environment, client, model, precision, local, choose);
@@ -234,7 +234,7 @@ export class Downloads {
   }
 }
 
-/** What a resume goes on with. */
+/** Statuses of parts that a resume goes on with. */
 const resumable: ReadonlySet<PartStatus> = new Set(['paused', 'failed']);
 
 function chosen(model: ManagedModel, component: ComponentId | undefined): readonly ComponentId[] {

@@ -6,7 +6,7 @@ import type { HubOptions } from '../weights/hub';
 import type { StoreFolder } from '../weights/store/folder';
 import type { SourceHash } from '../weights/store/hashes';
 
-/** What a tab tells the others. */
+/** A message of a tab to the others. */
 export type LibraryMessage =
   /** It has started: those that work on a model say so once more. */
   | { readonly type: 'hello' }

@@ -106,7 +106,7 @@ function startHash(thread: Worker): HashThread {
   };
 }
 
-/** What the library of a browser is made of. */
+/** The dependencies of the library in a browser. */
 export interface LibraryParts {
   readonly families: ModelInstallations;
   /** Starts a thread that answers as `sourceHashService`. */

@@ -178,7 +178,7 @@ export class Library implements LibraryApi {
     const known = model.parts.map(({ component }) => component);
     const components = known.filter((one) => local.has(one) || one === 'configuration');
     for (const one of local.keys()) {
-      // What is not needed may lie beside it, in a folder that was picked whole.
+      // A folder that was picked whole may also have files that are not needed.
       const listed = model.manifest.sources.some(({ component }) => component === one);
       if (known.includes(one) || (listed && known.some((part) => local.has(part)))) continue;
       throw new KinoraError('MODEL_WRONG_KIND', `${model.manifest.name} has no part "${one}".`);
@@ -333,7 +333,7 @@ export class Library implements LibraryApi {
   async #readStorage(): Promise<StorageReport> {
     const { usage, quota, ...others } = await this.#environment.storage();
     const missed = Math.max(0, this.#bytesStored - usage);
-    // What is free is measured on the disk, and is right.
+    // The free space is measured on the disk, and is right.
     return { ...others, usage: usage + missed, quota: quota + missed };
   }
 

@@ -44,7 +44,7 @@ function folderOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/') + 1);
 }
 
-/** Of files of weights that are read. */
+/** Endings of files of weights that are read. */
 export const weightEnding = /\.(safetensors|gguf|sft)$/i;
 /** Weights in a form that is not read: to be named, not passed over. */
 const foreignEnding = /\.(ckpt|pth|pt|bin|msgpack|onnx)$/i;
@@ -63,7 +63,7 @@ interface LocalWeights extends LocalFile {
   readonly rank: number;
 }
 
-/** What was picked, without hidden files. */
+/** The picked files, without hidden ones. */
 export interface OpenedFiles {
   readonly files: readonly LocalFile[];
   /** Those first that are meant where a folder has several forms of a part. */

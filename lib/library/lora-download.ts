@@ -34,7 +34,7 @@ import { licenceOf, unknownLicence } from './sources';
 /** A LoRA to be added. */
 export type LoraSource = { readonly address: string } | { readonly file: File };
 
-/** What fetching a LoRA is done with. */
+/** Dependencies of the download of a LoRA. */
 export interface LoraContext {
   readonly folder: StoreFolder;
   readonly client: HubClient;
@@ -181,7 +181,7 @@ async function pathsOf(
     : await onlyLora(client, repository, revision, signal);
 }
 
-/** Where the other file of a pair is, as an address; null where the source is no pair of a repository. */
+/** Address of the other file of a pair; null where the source is no pair of a repository. */
 export async function findOther(source: LoraSource, client: HubClient): Promise<LoraSource | null> {
   if ('file' in source) return null;
   const address = parseAddress(source.address, client.base);

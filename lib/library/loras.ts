@@ -115,7 +115,7 @@ export async function sweepLoras(
   }
 }
 
-/** Where others find a LoRA of the library: an address; undefined for one that was a file of this device. */
+/** The address of a LoRA of the library, for others; undefined for one that was a file of this device. */
 export async function loraSource(name: string): Promise<string | undefined> {
   const source = (await readLora(opfsFolder(loraFolder), name))?.source;
   return source?.includes('/') ? source : undefined;

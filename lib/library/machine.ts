@@ -16,7 +16,7 @@ export type PartEvent =
   /** Something to know that changes nothing: the server is waited for, or files were left out. */
   | { readonly type: 'noticed'; readonly notice: string }
   | { readonly type: 'paused'; readonly by: PauseReason; readonly error?: ErrorRecord }
-  /** What was there is of no use any more. */
+  /** The stored bytes are of no use any more. */
   | { readonly type: 'restarted'; readonly notice: string }
   | { readonly type: 'verifying' }
   | { readonly type: 'completed'; readonly bytes: number; readonly bytesStored: number }

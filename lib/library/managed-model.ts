@@ -228,7 +228,7 @@ function componentsOf(manifest: ToolManifest, needed: readonly ComponentId[]): C
 }
 
 const windowMs = 5000;
-/** Of fewer bytes the rate is told only after half of the window. */
+/** For fewer bytes the rate is told only after half of the window. */
 const firstBytes = 2 ** 20;
 
 /** Bytes per second over the last few seconds. */

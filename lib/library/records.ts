@@ -23,7 +23,7 @@ const schema = z.object({
   wanted: z.record(z.string(), z.record(z.string(), z.number().nullable())).default({}),
 });
 
-/** What the user has chosen. */
+/** The choices of the user. */
 export type Choices = z.output<typeof schema>;
 
 /** Web Lock for reading and changing the file, so that no other tab writes in between. */

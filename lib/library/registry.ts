@@ -100,7 +100,7 @@ export class ModelRegistry {
     await this.reloadChoices();
     for (const tool of [...languageModels, ...finishers]) this.addTool(tool, 'listed');
     for (const listed of await this.#environment.listed()) this.add(listed, 'listed');
-    // Whose an unfinished part is depends on all models that share it.
+    // All models that share an unfinished part decide which of them it belongs to.
     for (const model of [...this.models, ...this.tools]) await model.refresh();
     await this.#addAdded();
   }
@@ -218,7 +218,7 @@ export class ModelRegistry {
 
   async reloadChoices(): Promise<void> {
     const { models, withLock } = this.#environment;
-    // Where a file is just being replaced, some browsers have none to read.
+    // While a file is replaced, some browsers have none to read.
     this.#apply(await withLock(choicesLock, () => readChoices(models)));
   }
 

@@ -37,7 +37,7 @@ export interface OpenedFile {
   readonly source: ByteSource;
 }
 
-/** What the files of a model are looked up with. */
+/** Dependencies of the look-up of a model's files. */
 export interface FilesContext {
   readonly model: ManagedModel;
   readonly precision: Precision;
@@ -165,7 +165,7 @@ export async function shareParts(
   return { ...manifest, components: await Promise.all(sharing) };
 }
 
-/** What a part is made of and kept as, to be compared; null where the manifest has no files of it. */
+/** Sources and form of a part, for comparison; null where the manifest has no files of it. */
 function makingOf(manifest: ModelManifest, component: ComponentId): string | null {
   const { family, components } = manifest;
   const files = precisions.map((precision) =>
@@ -234,7 +234,7 @@ export async function configurationOf(
 /** The licence of what comes without a statement of one. */
 export const unknownLicence: Licence = { name: 'unknown' };
 
-/** What a repository says of its licence, with its page. */
+/** The licence of a repository by its own words, with its page. */
 export function licenceOf({ licence, repository }: Listing, client: HubClient): Licence {
   return { name: licence ?? unknownLicence.name, url: client.page(repository) };
 }

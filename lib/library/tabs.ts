@@ -3,7 +3,7 @@ import { modelLock } from '../weights/store';
 import type { LibraryEnvironment, LibraryMessage } from './environment';
 import type { ManagedModel } from './managed-model';
 
-/** Of all tabs of a browser one works on a model; the others show how far it is. */
+/** One tab of a browser works on a model; the others show how far it is. */
 export class Tabs {
   readonly #environment: LibraryEnvironment;
   /** What this tab does with each model, one thing after the other. */

@@ -58,7 +58,7 @@ export async function dropUnfinished(
   if (model.isWantedByOther(component)) return;
   const home = model.homeOf(component);
   if (home === model.manifest.id) return drop(model, component);
-  // Where it is fetched for another model, that one goes on.
+  // A download of it for another model goes on.
   await environment.tryLock(modelLock(home), () => drop(model, component));
 }
 

@@ -1,4 +1,4 @@
-/** What the service worker answers a page that wants the waiting version. */
+/** The service worker's answer to a page that wants the waiting version. */
 export type ActivateAnswer = 'activated' | 'other-pages';
 
 /** Asks the service worker of a waiting version to take over. */

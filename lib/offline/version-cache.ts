@@ -159,7 +159,7 @@ export class VersionCache {
     return response.json();
   }
 
-  /** What the other builds have in their caches. */
+  /** The files in the caches of other builds. */
   async #earlier(): Promise<
     ReadonlyMap<string, { hash: string; read: () => Promise<Response | undefined> }>
   > {

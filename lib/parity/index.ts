@@ -22,7 +22,7 @@ export interface ParityLine {
   readonly maxAbsolute: number;
   readonly tolerance: number;
   readonly ok: boolean;
-  /** What went wrong where there are no numbers to compare. */
+  /** The failure, if there are no numbers to compare. */
   readonly note?: string;
 }
 

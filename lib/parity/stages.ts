@@ -4,14 +4,14 @@ import type { Golden, Results, Stage } from './golden';
 import { openWan } from './wan';
 import * as wan from './wan-stages';
 
-/** Of what the runtime computes, whatever the kernels are. */
+/** Tolerance of stages that the runtime computes with any kernels. */
 const runtime = (f32: number) => ({ f32 });
 const kernels = (f32: number) => ({ f32, f16: { exact: 3e-3, fast: 5e-2, matrix: 5e-3 } });
 /** They have no 8-bit products. */
 const convolutions = { f32: 1e-5, f16: { exact: 3e-3, fast: 3e-3, matrix: 3e-3 } };
 /** Exact values differ from the reference by nothing but the rounding of f32, once. */
 const rounded = 2 ** -23;
-/** Of weights in 8-bit blocks of 32. */
+/** Tolerance with weights in 8-bit blocks of 32. */
 const int8 = 5e-2;
 
 /**

@@ -59,7 +59,7 @@ export async function openWan(golden: Golden) {
   return new Wan(golden, await readFields(golden, settingsSchema), { ...config, ...text });
 }
 
-/** What the loop starts from, where it is not what the references say. */
+/** The start of the loop, if it differs from that of the references. */
 interface Loop {
   readonly image: NamedTensors;
   readonly texts: readonly Float32Array[];

@@ -1,11 +1,10 @@
 import { KinoraError } from '../contract';
 import type { Backend, DeviceTensor } from '../gpu';
-import type { StepCache } from './caches';
-import { cachedVelocity } from './caches/cached-velocity';
 import type { ClipConditions, ClipDenoiser, Denoiser } from './model';
 import { type Scheduler, Solver, type SolverState } from './schedulers';
+import { cachedVelocity, type StepCache } from './step-cache';
 
-/** What one clip is denoised from. */
+/** Inputs of the denoising of one clip. */
 export interface DenoiseRequest extends ClipConditions {
   readonly scheduler: Scheduler;
   /** Over 1 with two texts, 1 with one. */
@@ -33,9 +32,9 @@ export interface DenoiseRequest extends ClipConditions {
   readonly afterStep?: (step: number, prediction: Prediction) => Promise<boolean> | boolean;
 }
 
-/** Where the loop is between two steps: enough to go on from there. */
+/** The state of the loop between two steps: enough to go on from there. */
 export interface DenoiseState extends Omit<SolverState, 'previous'> {
-  /** What the last step predicted: clean latents [C, F, h, w], with the frames that the image fixes. */
+  /** The prediction of the last step: clean latents [C, F, h, w], with the frames that the image fixes. */
   readonly prediction: Float32Array;
 }
 
@@ -57,7 +56,7 @@ export class DenoiseInterrupted extends Error {
     override readonly cause: KinoraError,
     /** Where a new call continues; null where no step was finished. */
     readonly state: DenoiseState | null,
-    /** What was live when it happened. */
+    /** Bytes that were live when it happened. */
     readonly liveBytes: number,
   ) {
     super(cause.message);

@@ -5,7 +5,7 @@ import type { LocatedTensors } from '../weights/formats/located';
 import type { ModelFolder } from '../weights/formats/source';
 import type { TensorFile } from '../weights/formats/tensor-file';
 import type { KeptFile } from '../weights/store/folder';
-import type { ComponentRecipe } from '../weights/store/recipe';
+import type { ComponentRecipe } from '../weights/store/layout';
 
 /** Components whose files are stored as they are. */
 export const plainComponents = [
@@ -31,7 +31,7 @@ export interface CheckedPart {
   readonly needsPart?: boolean;
 }
 
-/** What the model family makes of a configuration. */
+/** The plan that a model family makes of a configuration. */
 export interface ModelPlan {
   /**
    * Checks every tensor of a component's files against the architecture: a converted component's.
@@ -60,7 +60,7 @@ export interface LoraFit {
   readonly unused?: number;
 }
 
-/** What a LoRA file is, by its header. */
+/** The kind of a LoRA file, by its header. */
 export interface LoraFacts extends LoraFit {
   readonly base: string;
   readonly triggerWords: readonly string[];
@@ -73,7 +73,7 @@ export interface LoraBase {
   readonly configuration: ModelFolder;
 }
 
-/** What a weight file is, as far as its header tells. */
+/** The kind of a weight file, as far as its header tells. */
 export interface RecognisedFile {
   /** With its article: "a LoRA", "the VAE of Wan2.1". Empty where nothing is known of it. */
   readonly name: string;

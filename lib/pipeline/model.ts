@@ -28,14 +28,14 @@ export interface Computation {
 /** Token ids of a prompt, as the model's own tokenizer makes them. */
 export type TokenIds = readonly number[];
 
-/** What a stage that reads weights is given. */
+/** Options of a stage that reads weights. */
 export interface Loading {
   readonly signal: AbortSignal;
   /** Called with the stored size of each tensor that was read. */
   readonly onBytes: (bytes: number) => void;
 }
 
-/** What a model is asked to plan the memory for. */
+/** A run whose memory a model plans. */
 export interface PlanRequest {
   /** The size at which the model runs, and frames of its longest clip. */
   readonly native: ClipSize;
@@ -62,7 +62,7 @@ export interface PlanRequest {
 /** Tensors by the names that the model gives them. */
 export type NamedTensors = Readonly<Record<string, Float32Array>>;
 
-/** What one clip is denoised under. */
+/** Conditions of the denoising of one clip. */
 export interface ClipConditions {
   readonly size: LatentSize;
   /** What {@link VideoModel.encodeImages} made of the pictures that the clip shows. */
@@ -157,7 +157,7 @@ export type AdapterScales = Readonly<Partial<Record<AdapterPart, number>>>;
 /** The input from which work and memory of a run are counted. */
 export interface ModelCounts {
   readonly latents: Pick<LatentSpace, 'strides'>;
-  /** What one pass of the denoiser over a clip and its decode are, for estimates of time. */
+  /** The work of one pass of the denoiser over a clip and of its decode, for estimates of time. */
   computation(
     size: LatentSize,
     decoder: DecoderKind,

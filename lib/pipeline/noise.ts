@@ -5,7 +5,7 @@
  * between engines.
  */
 
-/** What a noise value depends on. */
+/** Inputs of a noise value. */
 export interface NoiseRequest {
   /** 0 … 2^53 − 1; the API allows up to 9,999,999,999. */
   readonly seed: number;

@@ -3,7 +3,7 @@ import { httpFolder, type ModelFolder, parseModelJson } from '../weights';
 import { type StoreFolder, storeOfModel } from '../weights/store';
 import type { ModelFamilies, ModelFamily, VideoModel } from './model';
 
-/** Where models are looked for. */
+/** Places where models are looked for. */
 export interface ModelSources {
   readonly families: ModelFamilies;
   /** Where `${id}.json` of the bundled and the listed models lies, with a trailing slash. */

@@ -1,15 +1,7 @@
-import { KinoraError } from '../contract';
+import { KinoraError, type PreviewStrip } from '../contract';
 import type { Backend } from '../gpu';
 import type { LatentSize, LatentToRgb } from './latents';
 import type { VideoModel } from './model';
-
-/** RGBA frames, one after another. */
-export interface PreviewStrip {
-  readonly pixels: Uint8ClampedArray<ArrayBuffer>;
-  readonly width: number;
-  readonly height: number;
-  readonly count: number;
-}
 
 /** Frames of the strip of colours, at most. */
 const stripFrames = 16;

@@ -22,8 +22,8 @@ import {
   type SamplingOptions,
   unusedParameters,
 } from '../contract';
-import type { StepCache } from './caches';
 import type { AdapterScales, ModelAdapter, VideoModel } from './model';
+import type { StepCache } from './step-cache';
 
 /** How a video is sampled and decoded: what the profile fixes, and the request's values for the rest. */
 export interface Sampling {
@@ -41,7 +41,7 @@ export interface Sampling {
   readonly cache?: StepCache;
 }
 
-/** What a request and a profile come to with an opened model. */
+/** The sampling that results from a request, a profile and an opened model. */
 export interface ResolvedSampling {
   readonly sampling: Sampling;
   readonly adapterScales: AdapterScales;
@@ -273,7 +273,7 @@ function adapterText({ name, strength }: NonNullable<Applied['adapter']>): strin
 }
 
 /**
- * What a run is made with, in one line.
+ * The settings of a run in one line.
  *
  * @param reason why the profile's adapter is not used, where it has one
  */

@@ -65,7 +65,7 @@ export interface ImageToVideoHooks {
   readonly saving?: RunSaving;
 }
 
-/** What came out. */
+/** The result of a run. */
 export interface ImageToVideoResult {
   /** Frames that were handed out; fewer than asked for when the run was finished early. */
   readonly frames: number;

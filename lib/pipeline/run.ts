@@ -2,7 +2,7 @@ import { at, KinoraError, type MemoryReport, type Phase } from '../contract';
 import type { Backend } from '../gpu';
 import { openCheckpoints, RunCheckpoints } from './checkpoints';
 import { type ClipJoin, joinOf, keptLatents, planClips } from './clips';
-import { decodeClip } from './decode';
+import { decodeClip, VideoOutput } from './decode';
 import { DenoiseInterrupted, type DenoiseState, denoise, type Prediction } from './denoise';
 import { type KeyFrame, PictureFades, type ShownPicture } from './key-frames';
 import {
@@ -17,7 +17,6 @@ import { MemoryFit } from './memory/fit';
 import { type MemoryPlan, planRequestOf } from './memory/memory-plan';
 import type { ClipConditions, Loading, NamedTensors, TokenIds, VideoModel } from './model';
 import { gaussianNoise } from './noise';
-import { VideoOutput } from './output';
 import { Previews } from './preview';
 import type { ImageToVideoHooks, ImageToVideoRequest, ImageToVideoResult } from './request';
 import { createScheduler, type Scheduler } from './schedulers';
@@ -69,7 +68,7 @@ export async function imageToVideo(
   }
 }
 
-/** What a clip begins from. */
+/** The start of a clip. */
 interface ClipStart {
   readonly size: LatentSize;
   /** Its first frame, where it holds no latent frames. */
@@ -467,7 +466,7 @@ class Run {
     await this.backend.trim();
   }
 
-  /** What a stage that reads weights is given; counts its bytes from 0. */
+  /** Options of a stage that reads weights; counts its bytes from 0. */
   #loading(stage: 'text' | 'denoise'): Loading {
     const bytesTotal = this.model.weightBytes(stage);
     let bytesDone = 0;

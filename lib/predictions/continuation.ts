@@ -2,7 +2,7 @@ import type { Completed, DeviceOptions, Prediction, RunOptions } from '../contra
 import type { Source } from './database';
 import type { RunInput } from './run-input';
 
-/** What differs between a continuation and the video that it continues. */
+/** Differences of a continuation from the video that it continues. */
 export interface ContinuationChanges {
   readonly prompt: string;
   /** In seconds. */

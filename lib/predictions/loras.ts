@@ -5,7 +5,7 @@ export interface SourceLora {
   readonly name: string;
   /** Null while the request waits, for an adapter of the library: it is opened by its name when the run starts. */
   readonly file: Blob | null;
-  /** Where others find it: an address. Absent for a file of this device. */
+  /** Its address, for others. Absent for a file of this device. */
   readonly source?: string | undefined;
 }
 

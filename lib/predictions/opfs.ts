@@ -23,6 +23,11 @@ export async function writeBytes(handle: FileSystemFileHandle, blob: Blob): Prom
   }
 }
 
+/** A folder of the site's private file system; made where it is absent. */
+export async function openFolder(name: string): Promise<FileSystemDirectoryHandle> {
+  return (await siteStorage()).getDirectoryHandle(name, { create: true });
+}
+
 /**
  * Whether a file of this size can be stored: null where the browser does not tell. The estimate of
  * `navigator.storage` does not: Chromium's always has 10 GiB to spare. So a file is made so large, and not kept.
@@ -36,7 +41,7 @@ export async function hasRoom(bytes: number): Promise<boolean | null> {
       () => true,
       (thrown: unknown) => (toKinoraError(thrown).code === 'STORAGE_FULL' ? false : null),
     );
-    // Nothing is to be kept of it.
+    // The file is not kept.
     await fits.then(() => file.abort()).catch(() => {});
     await removeEntry(root, name);
     return await fits;

@@ -18,7 +18,7 @@ export type PredictionEvent =
   | { readonly type: 'moved'; readonly position: number }
   /** Whether the queue pauses when it has run. */
   | { readonly type: 'pauseAfter'; readonly on: boolean }
-  /** Where the run can be resumed from here on; null if it cannot any more. */
+  /** The checkpoint from which the run can be resumed; null if it cannot any more. */
   | { readonly type: 'checkpointed'; readonly checkpoint: CheckpointInfo | null }
   /** The run ended by no fault of the request: it can be resumed if it has a checkpoint. */
   | { readonly type: 'interrupted'; readonly at: string; readonly error: ErrorRecord }

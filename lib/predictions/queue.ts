@@ -27,7 +27,7 @@ const pauseKey = 'queue-pause';
 /** How long what can run is left to the tab that has just ended a run, in milliseconds. */
 const takeoverMs = 1000;
 
-/** What the queue of one tab is at. */
+/** State of the queue of one tab. */
 export interface QueueState {
   /** Whether this tab runs the queue; true also between two runs. */
   readonly active: boolean;

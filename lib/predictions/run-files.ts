@@ -1,5 +1,5 @@
-import { siteStorage, toKinoraError } from '../contract';
-import { isNotFound, removeEntry, writeBytes } from './opfs';
+import { toKinoraError } from '../contract';
+import { isNotFound, openFolder, removeEntry, writeBytes } from './opfs';
 import { isServedVideo, ownerOf, servedVideo } from './videos';
 
 /** Folder of the saved runs in the origin private file system (OPFS); each has a folder of its own. */
@@ -23,7 +23,7 @@ export interface RunFiles {
   remove(name: string): Promise<void>;
 }
 
-/** What is known of a saved run without reading it. */
+/** Facts of a saved run that are known without reading it. */
 export interface SavedRunEntry {
   /** Id of its prediction, or of its API job as {@link servedRun} writes it. */
   readonly id: string;
@@ -37,7 +37,7 @@ export interface SavedRunEntry {
 /** The files of a run, whose folder comes into being with the first one. */
 export function openRunFiles(id: string): RunFiles {
   const folder = async (create: boolean) =>
-    (await openFolder()).getDirectoryHandle(id, { create }).catch(nullIfAbsent);
+    (await openFolder(folderName)).getDirectoryHandle(id, { create }).catch(nullIfAbsent);
   return {
     async read(name) {
       const handle = await (await folder(false))?.getFileHandle(name).catch(nullIfAbsent);
@@ -57,7 +57,7 @@ export function openRunFiles(id: string): RunFiles {
 /** All saved runs. */
 export async function listRuns(): Promise<SavedRunEntry[]> {
   const runs: SavedRunEntry[] = [];
-  for await (const folder of (await openFolder()).values()) {
+  for await (const folder of (await openFolder(folderName)).values()) {
     if (folder.kind !== 'directory') continue;
     let [bytes, lastModified, latents] = [0, 0, false];
     for await (const entry of folder.values()) {
@@ -75,7 +75,7 @@ export async function listRuns(): Promise<SavedRunEntry[]> {
 
 /** Deletes all files of a run. */
 export async function removeRun(id: string): Promise<void> {
-  await removeEntry(await openFolder(), id);
+  await removeEntry(await openFolder(folderName), id);
 }
 
 /** Id of the saved run of an API job: only lib/worker and the engine read and delete these. */
@@ -90,11 +90,6 @@ export function isServedRun(id: string): boolean {
 
 function rethrow(thrown: unknown): never {
   throw toKinoraError(thrown);
-}
-
-async function openFolder(): Promise<FileSystemDirectoryHandle> {
-  const root = await siteStorage();
-  return root.getDirectoryHandle(folderName, { create: true });
 }
 
 function nullIfAbsent(thrown: unknown): null {

@@ -11,7 +11,7 @@ import {
 import type { Source } from './database';
 import { withScales } from './loras';
 
-/** What a prediction is made of besides its request. */
+/** Files of a prediction, besides its request. */
 export type SourceFiles = Omit<Source, 'predictionId'>;
 
 /** A request with its files, as a form or a command gives it: nothing of it is checked. */
@@ -70,7 +70,7 @@ export function newRow({
   };
 }
 
-/** What the engine is asked for, from a valid request and its files. */
+/** The request to the engine, of a valid request and its files. */
 export function requestOf(
   run: RunRequest & { readonly id: string; readonly continues?: string },
   files: Pick<EngineRequest, 'image' | 'lastImage' | 'before'> & {

@@ -48,7 +48,7 @@ export interface RunProgress {
   readonly preview: Preview | null;
   /** How the video is made, in one line, where that is not what the request says. */
   readonly sampling: string | null;
-  /** What computes in the place of the kernels that were asked for; null where they do. */
+  /** The kernels that compute in place of those that were asked for; null where those compute. */
   readonly kernels: KernelReplacement | null;
   /** What the safety checker says of the input image. */
   readonly inputCheck: { readonly score: number | null; readonly flagged: boolean } | null;
@@ -61,9 +61,9 @@ export interface RunProgress {
   readonly paused: boolean;
   /** A pause was requested and begins after the current step. */
   readonly pausing: boolean;
-  /** Where the run goes on from after an interruption; null where it would start anew. */
+  /** The checkpoint from which the run goes on after an interruption; null where it would start anew. */
   readonly checkpoint: CheckpointInfo | null;
-  /** What is wrong with the saved state of this run. */
+  /** The fault of the saved state of this run. */
   readonly checkpointProblem: CheckpointProblem | null;
 }
 
@@ -73,7 +73,7 @@ export type RunState =
   | {
       readonly status: 'waiting';
       readonly prediction: Prediction;
-      /** What the run does with a saved one; null for a new run. */
+      /** The use of a saved run; null for a new run. */
       readonly continuation: Continuation | null;
       /** True while another tab holds the GPU lock. */
       readonly elsewhere: boolean;

@@ -20,14 +20,13 @@ import { CurrentRun, inUse, type StartedRun } from './current-run';
 import { checkVideo, type EngineClient, enhanceVideo, runEngine } from './engine-client';
 import { withGpu } from './locks';
 import type { SourceLora } from './loras';
-import { savePoster } from './poster';
+import { makeThumbnail, savePoster } from './poster';
 import { advancePrediction, endingWith, starting } from './prediction-state';
 import { createPrediction, newRow, type RunInput, requestOf, type SourceFiles } from './run-input';
 import type { RunEvent } from './run-state';
 import { sweepRuns } from './saved-runs';
 import type { PredictionStore, Waiting } from './store';
 import { recoverInterrupted, removeUnusedVideos, sweep, watchRuns } from './sweep';
-import { makeThumbnail } from './thumbnail';
 
 type OnProgress = (event: ProgressEvent) => void;
 type UnsavedVideo = Extract<ProgressEvent, { type: 'unsaved-video' }>;

@@ -1,5 +1,5 @@
-import { KinoraError, renameFile, siteStorage, toKinoraError } from '../contract';
-import { isNotFound, removeEntry, writeBytes } from './opfs';
+import { KinoraError, renameFile, toKinoraError } from '../contract';
+import { isNotFound, openFolder, removeEntry, writeBytes } from './opfs';
 
 /** Folder of the videos in the origin private file system (OPFS). */
 const folderName = 'videos';
@@ -14,7 +14,7 @@ const partialSuffix = '.part';
  * @throws KinoraError `STORAGE_FULL`, after deleting the temporary file
  */
 export async function writeVideo(file: string, blob: Blob): Promise<void> {
-  const folder = await openFolder();
+  const folder = await openFolder(folderName);
   const temporary = await folder.getFileHandle(file + partialSuffix, { create: true });
   try {
     await writeBytes(temporary, blob);
@@ -32,7 +32,7 @@ export async function writeVideo(file: string, blob: Blob): Promise<void> {
  */
 export async function readVideo(file: string): Promise<File> {
   try {
-    const handle = await (await openFolder()).getFileHandle(file);
+    const handle = await (await openFolder(folderName)).getFileHandle(file);
     const stored = await handle.getFile();
     return new File([stored], file, { type: 'video/mp4', lastModified: stored.lastModified });
   } catch (thrown) {
@@ -45,7 +45,7 @@ export async function readVideo(file: string): Promise<File> {
 
 /** Deletes a video and its unfinished file, if they exist. */
 export async function removeVideo(file: string): Promise<void> {
-  const folder = await openFolder();
+  const folder = await openFolder(folderName);
   await removeEntry(folder, file);
   await removeEntry(folder, file + partialSuffix);
 }
@@ -53,7 +53,7 @@ export async function removeVideo(file: string): Promise<void> {
 /** Names of all files in the folder, including unfinished ones. */
 export async function listVideos(): Promise<string[]> {
   const names: string[] = [];
-  for await (const name of (await openFolder()).keys()) names.push(name);
+  for await (const name of (await openFolder(folderName)).keys()) names.push(name);
   return names;
 }
 
@@ -73,11 +73,6 @@ export function servedVideo(jobId: string): string {
 /** Whether a file is the video of an API job: only lib/worker reads and deletes these. */
 export function isServedVideo(file: string): boolean {
   return file.startsWith(servedPrefix);
-}
-
-async function openFolder(): Promise<FileSystemDirectoryHandle> {
-  const root = await siteStorage();
-  return root.getDirectoryHandle(folderName, { create: true });
 }
 
 async function copyInto(

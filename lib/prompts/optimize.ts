@@ -1,7 +1,6 @@
 import { type PromptOptimization, sentencesOf, withSentences } from '../contract';
-import { charactersOf, type Prompt, problemOf, readPrompt } from './checks';
+import { charactersOf, folded, type Prompt, problemOf, readPrompt } from './checks';
 import { generateWithin, type OptimizeOptions } from './language-model';
-import { folded } from './lexicon';
 
 /** Limit of the video model's text encoder. */
 const maxTokens = 512;
@@ -23,7 +22,7 @@ const example =
   'Example\nInstruction: A dog runs along the beach, zoom in.\n' +
   'Answer: Its legs reach forward with long, even steps and its ears move with each step. The camera zooms in slowly on the dog.';
 
-/** What the model is asked; the prompt is data of the second message. */
+/** The messages to the model; the prompt is data of the second one. */
 function requestFor({ original, lexicon }: Prompt) {
   const body = charactersOf(lexicon);
   // Only lists of allowed characters: a negated class lets broken UTF-8 through.

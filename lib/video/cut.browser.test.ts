@@ -2,8 +2,6 @@
 import type { FFmpeg as FFmpegClass } from '@ffmpeg/ffmpeg';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { failureOf } from '../contract/testing/failure';
-import { continuationImage } from './continuation';
-import { coverCrop } from './cover-crop';
 import {
   cutVideo,
   encodingReason,
@@ -12,8 +10,9 @@ import {
   readCutPoints,
   type VideoPiece,
 } from './cut';
+import { coverCrop } from './frame-image';
 import { FrameScaler } from './frame-scaler';
-import { readFrame, readFrames } from './frames';
+import { continuationImage, readFrame, readFrames } from './frames';
 import { decodeImage, type Pixels } from './image';
 import { inspectVideo } from './inspect';
 import { createRgbaWriter } from './testing/i420';

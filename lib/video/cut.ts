@@ -61,7 +61,7 @@ export function joinedFrames(parts: readonly { readonly frames: number }[]): num
   return parts.reduce((sum, { frames }) => sum + frames, 0) - Math.max(0, parts.length - 1);
 }
 
-/** Where a video can be cut without encoding its frames again. */
+/** Frames at which a video can be cut without encoding its frames again. */
 export interface CutPoints {
   /** Frames, from 0. */
   readonly keyFrames: ReadonlySet<number>;
@@ -146,7 +146,7 @@ export async function cutVideo(
     if (written !== frames) throw new Error(`it wrote ${written} of ${frames} frames`);
     return { video, copied };
   } catch (thrown) {
-    // What ended the output first is the reason.
+    // The first error of the output is the reason.
     await output.cancel().catch(() => {});
     const error = toKinoraError(thrown);
     if (error.code !== 'INTERNAL') throw error;

@@ -4,7 +4,7 @@ import { FfmpegEncoder } from './ffmpeg-encoder';
 import { type FrameEncoder, isEncoderSupported, WebCodecsEncoder } from './webcodecs-encoder';
 import { i420Bytes } from './yuv';
 
-/** What a video is written as. */
+/** Format of a written video. */
 export interface VideoWriterOptions {
   /** In pixels, even. */
   readonly width: number;
@@ -16,7 +16,7 @@ export interface VideoWriterOptions {
   readonly frames: number;
   /** `auto` takes WebCodecs where the browser can encode H.264 in this size, else ffmpeg. */
   readonly encoder?: 'auto' | 'webcodecs' | 'ffmpeg';
-  /** Where the files of ffmpeg are served; `/ffmpeg/` of this origin by default. */
+  /** Address of the files of ffmpeg; `/ffmpeg/` of this origin by default. */
   readonly ffmpegBase?: string;
 }
 

@@ -1,11 +1,10 @@
 import { BlobSource, Input, MP4, VideoSampleSink, WEBM } from 'mediabunny';
 import { beforeAll, expect, test } from 'vitest';
 import { failureOf } from '../contract/testing/failure';
-import { coverCrop } from './cover-crop';
-import { canExport, exportFormats, exportVideo } from './export-video';
+import { canExport, exportFormats, exportVideo, toPalette } from './export-video';
+import { coverCrop } from './frame-image';
 import { FrameScaler } from './frame-scaler';
 import { decodeImage } from './image';
-import { toPalette } from './palette';
 import { createRgbaWriter } from './testing/i420';
 
 const [width, height] = [640, 352];

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { blurDeviation, centred, type Framing, placeImage } from '../contract';
-import { coverCrop } from './cover-crop';
-import { frameImage } from './frame-image';
+import { coverCrop, frameImage } from './frame-image';
 import type { Pixels } from './image';
 
 /** Every pixel differs from its neighbours and says where it is. */

@@ -99,7 +99,7 @@ export class I420Scaler {
   }
 }
 
-/** Where things lie in memory, in bytes, and how many there are. */
+/** Places in memory in bytes, and counts. */
 function layoutOf({ width, height }: PixelSize, x: Axis, y: Axis, span: number) {
   /** Fours of weights of a column, and columns in whole vectors. */
   const [groups, columns] = [Math.ceil(x.taps / 4), 4 * Math.ceil(width / 4)];

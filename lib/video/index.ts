@@ -1,4 +1,3 @@
-export * from './cover-crop';
 export { createVideoWriter, type VideoWriter } from './encoder';
 export * from './frame-image';
 export * from './frame-scaler';

@@ -14,14 +14,14 @@ interface Component {
   readonly blocksOfUnit: number;
   /** Blocks of a scan that has this component alone. */
   readonly blocks: number;
-  /** Of each coefficient, the lowest bit that was given. */
+  /** The lowest bit of each coefficient that was given. */
   readonly precision: Uint8Array;
   /** One bit for each coefficient of each block: whether it is not zero. Only refining scans need it. */
   readonly nonZero: Uint8Array;
 }
 
 /**
- * Where the image data of a JPEG end that has no end marker. Its scans are read to their last block, without
+ * The end of the image data of a JPEG without an end marker. Its scans are read to their last block, without
  * computing a pixel (ITU-T T.81, annexes F and G): nothing else tells a missing marker from missing rows.
  *
  * @returns null where a scan ends too early, or where coefficients are missing

@@ -104,7 +104,7 @@ export interface FinishedVideo extends RunRequest {
 /** The images of a request that a file is to hold, JPEGs in base64. */
 export type FileImages = Pick<VideoMetadata, 'start_image' | 'last_image'>;
 
-/** What the file of a video tells when it leaves the browser. */
+/** Metadata of the file of a video that leaves the browser. */
 export function createVideoMetadata(
   { id, model, profile, parameters, options, createdAt, result, parts }: FinishedVideo,
   images: FileImages = {},
@@ -214,7 +214,7 @@ const sharedTagsSchema = z.object({
   last_image: startImageSchema.optional(),
   last_framing: framingSchema.optional(),
 });
-/** What a copy that was made to be shared tells: of the request what is shown. */
+/** Metadata of a copy to share: the parts of the request that are shown. */
 export type SharedTags = z.output<typeof sharedTagsSchema>;
 
 /** The tags of a copy that was made to be shared; null in any other file. */

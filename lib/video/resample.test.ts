@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { centred, placeImage } from '../contract';
-import { coverCrop } from './cover-crop';
+import { coverCrop } from './frame-image';
 import { FrameScaler } from './frame-scaler';
 
 /** Lanczos-3 and Keys' cubic (a = −½), written down from their definitions. */

@@ -97,7 +97,7 @@ export async function addSound(
   }
 }
 
-/** What was thrown, with a code where it has none. */
+/** A thrown error, with a code where it has none. */
 function withCode(code: ErrorCode, cause: unknown): KinoraError {
   const error = toKinoraError(cause);
   return error.code === 'INTERNAL' ? new KinoraError(code, undefined, { cause }) : error;
@@ -312,7 +312,7 @@ async function writeMp4(fill: (output: Output) => Promise<void>): Promise<Blob> 
     await fill(output);
     await output.finalize();
   } catch (thrown) {
-    // What ended the output first is the reason.
+    // The first error of the output is the reason.
     await output.cancel().catch(() => {});
     throw thrown;
   }

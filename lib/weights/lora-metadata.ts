@@ -69,7 +69,7 @@ function commonTags(text: string): readonly string[] {
   }
   const most = Math.max(0, ...counts.values());
   const common = [...counts].filter(([tag, count]) => tag !== '' && count === most);
-  // Where every tag is as frequent as every other one, none of them stands out.
+  // If all tags are equally frequent, none of them stands out.
   return common.length > mostTags ? [] : common.map(([tag]) => tag);
 }
 

@@ -1,14 +1,16 @@
 import type {
   DeviceOptions,
   ErrorRecord,
+  JobOutcome,
+  Phase,
   Precision,
   PromptOptimizationStatus,
   SafetyStatus,
   Size,
 } from '../contract';
-import type { ServingEvent } from './connection';
+import type { Connection, ServingEvent } from './connection';
 
-/** What a person or a program connects with. */
+/** Options of a connection. */
 export interface ServeOptions {
   /** Origin of the relay, without a path. */
   readonly server: string;
@@ -29,7 +31,7 @@ export interface UnfinishedLease {
   readonly token: string;
 }
 
-/** What the serving worker calls back. */
+/** Callbacks of the serving worker. */
 export interface ServingListener {
   onEvent(event: ServingEvent): void;
   /** The lease to hand back should the page vanish now; null where there is none to hand back. */
@@ -58,7 +60,7 @@ export interface ServedJob {
   readonly id: string;
   readonly attempt: number;
   /** `lost`: cancelled by its caller, or given to another worker; `released`: handed back. */
-  readonly outcome: 'completed' | 'failed' | 'lost' | 'released';
+  readonly outcome: JobOutcome;
   readonly error: ErrorRecord | null;
   /** Of a finished video, else null. */
   readonly safety: SafetyStatus | null;
@@ -67,4 +69,39 @@ export interface ServedJob {
   readonly seconds: number;
   /** Milliseconds since the epoch. */
   readonly endedAt: number;
+}
+
+/** The options of a connection that a program starts. */
+export interface ServeConnect {
+  readonly token: string;
+  readonly model: string;
+  readonly name: string;
+  readonly device: DeviceOptions;
+}
+
+/** Progress of the current job. */
+export interface ServeProgress {
+  readonly type: 'progress';
+  readonly id: string;
+  readonly phase: Phase | null;
+  readonly step: number;
+  readonly steps: number;
+}
+
+/** An event that is sent to the program; progress has numbers only. */
+export type ServeReport = Exclude<ServingEvent, { type: 'progress' }> | ServeProgress;
+
+/** The functions of the Serve page for programs that control it, such as `npm run worker`. */
+export interface ServeApi {
+  /**
+   * Starts to connect and resolves at once; events are sent to `window.kinoraServing`. Rejects invalid
+   * options with an Error whose message is the JSON of an `ErrorRecord`, because browser drivers transfer
+   * nothing else of an error.
+   */
+  connect(options: ServeConnect): Promise<void>;
+  pause(): void;
+  resume(): void;
+  /** Ends the current job, releases its lease and disconnects. */
+  disconnect(): void;
+  status(): Connection['status'];
 }

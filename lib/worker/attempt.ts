@@ -30,7 +30,7 @@ import { PreviewPictures } from './preview';
 import { isLeaseLost, isUnauthorized } from './transport-error';
 import { uploadVideo } from './upload';
 
-/** What an attempt is done with. */
+/** Dependencies of an attempt. */
 export interface AttemptDependencies extends ServingListener {
   readonly options: ServeOptions;
   readonly client: WorkerClient;
@@ -65,7 +65,7 @@ export class Attempt {
   readonly #pictures = new PreviewPictures();
   #progress: RunProgress;
   #refused: unknown = null;
-  /** What became of the checks of a finished video. */
+  /** Outcomes of the checks of a finished video. */
   #checkResults: Pick<ServedJob, 'safety' | 'prompt'> = { safety: null, prompt: null };
   #failure: unknown = null;
 

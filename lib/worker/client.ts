@@ -12,8 +12,14 @@ import {
   type WorkerIdentity,
 } from '../contract/v3';
 import { type Clock, systemClock } from '../weights/hub/retry';
-import { Backoff, isTransient, retryAfterOf } from './retry';
-import { checkResponse, TransportError, toTransportError } from './transport-error';
+import {
+  Backoff,
+  checkResponse,
+  isTransient,
+  retryAfterOf,
+  TransportError,
+  toTransportError,
+} from './transport-error';
 
 /** How a call is made. */
 export interface CallOptions {
@@ -38,7 +44,7 @@ export interface ClientOptions {
   readonly clock?: Clock;
   /** First wait between two attempts, in milliseconds. */
   readonly firstDelayMs?: number;
-  /** Of inputs: who waits for them has the GPU. About twenty seconds without a byte when absent. */
+  /** Stall time of inputs: a job that waits for them holds the GPU. About twenty seconds without a byte when absent. */
   readonly fileLimits?: Pick<CallOptions, 'timeoutMs' | 'giveUpMs'>;
 }
 

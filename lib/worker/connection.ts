@@ -22,7 +22,7 @@ export interface CurrentJob {
 export type Next = 'claim' | 'pause';
 
 interface Connected {
-  /** What the token stands for. */
+  /** Identity of the token. */
   readonly identity: WorkerIdentity;
 }
 
@@ -60,7 +60,7 @@ export type Connection =
 export type ConnectionEvent =
   | { readonly type: 'connecting' }
   | { readonly type: 'connected'; readonly identity: WorkerIdentity }
-  /** What the token stands for now: the length of the queue changes. */
+  /** Identity of the token now: the length of the queue changes. */
   | { readonly type: 'identity'; readonly identity: WorkerIdentity }
   | { readonly type: 'nothing'; readonly skipped: Skipped }
   | { readonly type: 'gpuBusy' }

@@ -1,7 +1,6 @@
 import { type ErrorCode, KinoraError, toKinoraError } from '../contract';
 import { ApiError, type Failure } from '../contract/v3';
-import { isTransient } from './retry';
-import { TransportError } from './transport-error';
+import { isTransient, TransportError } from './transport-error';
 
 type Prospect = 'never' | 'elsewhere' | 'suspect' | 'unfit';
 

@@ -12,8 +12,7 @@ import { HubClient, type HubOptions, hubByteSource, onlyLora, parseHub } from '.
 import type { RetryPolicy } from '../weights/hub/retry';
 import { createSourceHash, readChecked, startingOver } from '../weights/store';
 import type { WorkerClient } from './client';
-import { isTransient } from './retry';
-import { isUnauthorized } from './transport-error';
+import { isTransient, isUnauthorized } from './transport-error';
 
 /** Adapters of the hub that are kept for the next job. */
 const keptAdapters = 3;
@@ -34,7 +33,7 @@ const servingPolicy: RetryPolicy = {
   longestWaitMs: 5000,
   longestTotalMs: 12_000,
 };
-/** Of failures that may pass: the download's own texts speak of resuming it. */
+/** Remedy of failures that may pass: the download's own texts speak of resuming it. */
 const laterRemedy =
   'The server gives the job out again. If it stays, check that this browser reaches where the LoRA is.';
 
@@ -162,7 +161,7 @@ function later(code: ErrorCode, sentence: string, cause: unknown): KinoraError {
   return new KinoraError(code, sentence, { cause, remedy: laterRemedy });
 }
 
-/** What a job works on, besides its parameters. */
+/** Files of a job, besides its parameters. */
 export interface Inputs {
   readonly image: Blob;
   readonly lastImage: Blob | undefined;
@@ -195,7 +194,7 @@ export async function fetchInputs(
     ]);
     return { image, lastImage, loras: loras.flat() };
   } finally {
-    // Where one cannot be had, the others are of no use.
+    // If one cannot be had, the others are of no use.
     over.abort();
   }
 }

@@ -9,7 +9,7 @@ export interface KeptLease {
   readonly heartbeatMs: number;
 }
 
-/** What the keeper asks and tells. */
+/** Calls of the keeper. */
 export interface LeaseWatcher {
   /** How far the work is. */
   state(): Promise<Omit<Heartbeat, 'lease_token'>>;

@@ -4,21 +4,23 @@ import { gpuLock } from '../predictions/locks';
 import { Attempt, type AttemptDependencies } from './attempt';
 import { Fitness } from './failures';
 import type { FinishedJob } from './pending-uploads';
-import { Backoff, isTransient, retryAfterOf } from './retry';
 import {
+  Backoff,
   disconnectReason,
   isLeaseLost,
+  isTransient,
   isUnauthorized,
+  retryAfterOf,
   unauthorizedRecord,
 } from './transport-error';
 
-/** What a worker declares besides its model. */
+/** The declaration of a worker, without its model. */
 export type WorkerAbilities = Pick<
   WorkerDeclaration,
   'knows' | 'safety_checker' | 'prompt_optimizer'
 >;
 
-/** What the loop works with. */
+/** Dependencies of the loop. */
 export interface ServeDependencies extends AttemptDependencies {
   /** What this browser has besides the model; asked before each claim, since it may be installed meanwhile. */
   readonly abilities: () => Promise<WorkerAbilities>;
@@ -53,7 +55,7 @@ export class ServeLoop {
   #answered = false;
   #attempt: Attempt | null = null;
   #paused = false;
-  /** Where it took itself out: why, and until when, milliseconds since the epoch. */
+  /** Why it pauses, and until when, in milliseconds since the epoch. */
   #unfit: { readonly error: ErrorRecord; readonly until: number } | null = null;
   #refusal: ErrorRecord | null = null;
 

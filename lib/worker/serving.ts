@@ -7,11 +7,11 @@ import { Adapters } from './inputs';
 import { PendingUploads } from './pending-uploads';
 import { ServeLoop, type WorkerAbilities } from './serve-loop';
 
-/** What a serving worker rests on. */
+/** Dependencies of a serving worker. */
 export interface ServingDependencies {
   /** Starts a worker with an engine. */
   readonly startEngine: () => Worker;
-  /** What this browser can do besides running a model. */
+  /** Abilities of this browser besides running a model. */
   readonly abilitiesOf: (modelId: string) => () => Promise<WorkerAbilities>;
 }
 

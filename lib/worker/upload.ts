@@ -1,20 +1,20 @@
 import type { WorkerClient } from './client';
-import { Backoff, isTransient, retryAfterOf } from './retry';
+import { Backoff, isTransient, retryAfterOf } from './transport-error';
 
-/** Where a video goes. */
+/** Target of a video. */
 export interface UploadTarget {
   readonly id: string;
   readonly leaseToken: string;
-  /** Of the whole file, hex. */
+  /** SHA-256 of the whole file, hex. */
   readonly sha256: string;
 }
 
-/** What sends the requests of an upload. */
+/** Client that sends the requests of an upload. */
 export type UploadClient = Pick<WorkerClient, 'output' | 'clock'>;
 
 /** After what a request that sends nothing counts as stalled, in milliseconds: `fetch` tells no progress. */
 const shortMs = 30_000;
-/** What the slowest line carries, in bytes in a millisecond. */
+/** Rate of the slowest line, in bytes per millisecond. */
 const slowest = 16;
 /** Most times that the limit doubles. */
 const doublings = 6;

@@ -9,7 +9,7 @@ import type { Config } from '../config';
  * It must not open the embedded database itself while a server has it (store/README.md).
  */
 const controlSchema = z.object({
-  /** Where the server listens, such as `http://127.0.0.1:3000`. */
+  /** Address at which the server listens, such as `http://127.0.0.1:3000`. */
   origin: z.url(),
   /** Origin of links for people. */
   publicUrl: z.url(),
@@ -73,7 +73,8 @@ async function parseFile(file: string): Promise<Control | null> {
   }
 }
 
-function isAlive(pid: number): boolean {
+/** Whether a process of this number runs; one of another user may not be signalled. */
+export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;

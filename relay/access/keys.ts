@@ -67,7 +67,7 @@ export function createKeys(options: {
   /** Rows by id, so that a busy key costs no query per request. */
   const rows = new Kept<KeyRow | null>(freshMs, mostRows);
   const secure = config.KINORA_PUBLIC_URL?.startsWith('https:') ?? false;
-  /** Of webhooks, by owner: they never change. */
+  /** Secrets of webhooks, by owner: they never change. */
   const webhookSecrets = new Kept<string>(Number.POSITIVE_INFINITY, 10_000);
   const secrets = new Kept<string>(Number.POSITIVE_INFINITY, 1);
   const sessionSecret = () => secrets.get('', () => installationSecret(db, 'signing_secret'));
@@ -119,7 +119,7 @@ export function createKeys(options: {
   /** The row of a sign-in token, which is used up, or of an admin key. @throws ApiError `UNAUTHORIZED` */
   const signInRow = async (token: string): Promise<KeyRow> => {
     const now = new Date();
-    // Of several requests at the same time one gets the row.
+    // One of several requests at the same time gets the row.
     const usable = and(
       eq(keys.id, idOfKey(token) ?? ''),
       eq(keys.kind, 'sign-in'),

@@ -66,7 +66,7 @@ export function createLimits(options: {
     const { used } = window;
     // Most callers stay below the base, and cost no query.
     if (kind === 'read' && used > limit) {
-      // Where the database does not answer, the limit is that of a key without predictions.
+      // If the database does not answer, the limit is that of a key without predictions.
       const read = async () => (await jobs?.unfinishedOf(who).catch(() => 0)) ?? 0;
       limit += config.KINORA_READS_PER_JOB_PER_MINUTE * (await unfinished.get(who, read));
     }

@@ -3,7 +3,7 @@ import { KinoraError, servedName } from '../../lib/contract';
 import { ApiError, type ImageField } from '../../lib/contract/v3';
 import { readSafetensorsHeader } from '../../lib/weights/formats/safetensors';
 import { truncated } from '../../lib/weights/formats/source';
-import { GuardError } from '../guard/errors';
+import { GuardError } from '../guard/addresses';
 import { fetchOk } from '../guard/guard';
 import { streamed } from '../http/reply';
 import { type ClaimedJob, isClaimed } from '../jobs';

@@ -5,7 +5,7 @@ import { type Config, localOrigin } from '../config';
 import type { ClaimedJob } from '../jobs';
 import type { JobRow, UploadRow } from '../store/schema';
 
-/** What a signature allows. It is part of the signed text. */
+/** Right that a signature gives. It is part of the signed text. */
 export type LinkPurpose = 'video' | ImageField | `lora/${number}` | 'upload' | 'download';
 
 /** How long an upload ticket may be used, in milliseconds. */
@@ -120,7 +120,7 @@ function originOf({ protocol, hostname, port }: URL): string {
 
 export type Links = ReturnType<typeof createLinks>;
 
-/** What the answer about a job and its webhooks have in common. */
+/** Fields that the answer about a job and its webhooks have in common. */
 export function describeRecord<Status extends JobRow['status']>(
   job: Omit<JobRow, 'input'> & { readonly status: Status },
   links: Pick<Links, 'prediction' | 'output'>,
@@ -141,7 +141,7 @@ export function describeRecord<Status extends JobRow['status']>(
   };
 }
 
-/** What a submission asked for, as its result and its webhooks tell it. */
+/** The request of a submission, as its result and its webhooks tell it. */
 export function describeInput(
   { loras, ...input }: PredictionInput,
   { shown }: Pick<Links, 'shown'>,

@@ -11,7 +11,7 @@ import type { createSpace } from './retention';
 import type { Shares } from './shares/rows';
 import type { UploadRows } from './uploads';
 
-/** What {@link createFiles} is made from. */
+/** Dependencies of {@link createFiles}. */
 export interface FilesDependencies {
   readonly config: Config;
   readonly links: Links;
@@ -21,7 +21,7 @@ export interface FilesDependencies {
   readonly log: Logger;
 }
 
-/** What the handlers of this folder work with. */
+/** Dependencies of the handlers of this folder. */
 export interface FilesContext extends FilesDependencies, Storage {
   readonly requireSpace: ReturnType<typeof createSpace>;
   readonly rows: UploadRows;

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { checkUrl, isPublicAddress } from './addresses';
-import { GuardError } from './errors';
+import { checkUrl, GuardError, isPublicAddress } from './addresses';
 
 const privateHosts = [
   // IPv4 in every way the URL parser reads it

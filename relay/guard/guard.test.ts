@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { buffer, text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { GuardError } from './errors';
+import { GuardError } from './addresses';
 import { createGuard, type Guard, type GuardOptions } from './guard';
 import { testCertificate } from './testing/certificate';
 import { serve, serveBytes, type TestServer } from './testing/server';

@@ -1,8 +1,16 @@
 import { Readable } from 'node:stream';
 import { Agent, type Dispatcher } from 'undici';
 import { userAgent } from '../../lib/contract/user-agent';
-import { checkUrl, hostOf, type Lookup, lookupBySystem, publicLookup } from './addresses';
-import { GuardError, statusError, toGuardError } from './errors';
+import {
+  checkUrl,
+  GuardError,
+  hostOf,
+  type Lookup,
+  lookupBySystem,
+  publicLookup,
+  statusError,
+  toGuardError,
+} from './addresses';
 
 export interface GuardedAnswer {
   readonly status: number;
@@ -14,7 +22,7 @@ export interface GuardedAnswer {
   readonly body: Readable;
 }
 
-/** What is sent, and limits of this call. */
+/** The request, and limits of this call. */
 export interface GuardedRequest {
   readonly method?: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;

@@ -53,7 +53,7 @@ export function success(data: unknown, headers: Readonly<Record<string, string>>
   return Response.json({ code: 200, message: 'success', data }, { headers });
 }
 
-/** Of a request, what its refusal and the log name. */
+/** The parts of a request that its refusal and the log name. */
 export interface RequestContext {
   readonly requestId: string;
   readonly address: string;

@@ -138,7 +138,7 @@ function readable(part: string): string {
   try {
     text = decodeURIComponent(part);
   } catch {
-    // As it came.
+    // The path stays as it came.
   }
   return shortened(text.replace(/[\p{Cc}\p{Surrogate}]/gu, '?'));
 }

@@ -11,8 +11,7 @@ import { createMetrics } from '../observe/metrics';
 import type { RunningRelay } from '../open';
 import { streamed } from './reply';
 import { checkMethod } from './request';
-import { type RunningServer, startServer } from './server';
-import type { Timeouts } from './timeouts';
+import { type RunningServer, startServer, type Timeouts } from './server';
 
 /**
  * The HTTP layer alone: handlers of a few lines in place of files, no pages, a database that can be

@@ -8,7 +8,7 @@ import type { Store } from '../store/store';
 import type { Webhooks } from '../webhooks/webhooks';
 import { isTerminal, type JobEvent, nextStep } from './status';
 
-/** What the jobs need of the node. */
+/** Dependencies of the jobs. */
 export interface JobsDependencies {
   readonly store: Store;
   readonly config: Config;

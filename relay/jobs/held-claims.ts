@@ -57,7 +57,7 @@ export function createHeldClaims(dependencies: {
   /** Pools that were announced since the last round: payloads of `jobAvailable`, or `all`. */
   let announced = new Set<string>();
   let running = false;
-  /** What is known until the next announcement: whose jobs wait, and for which kinds of claims nothing was found. */
+  /** Facts until the next announcement: whose jobs wait, and for which kinds of claims nothing was found. */
   const nothingKnown = () => ({
     pools: new Kept<(caller: Caller) => boolean>(tryEveryMs, 1),
     nothingFor: new Set<string>(),

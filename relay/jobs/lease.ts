@@ -15,7 +15,7 @@ import { claimNext } from './claim';
 import { type Apply, announce, inSeconds, type JobsDependencies, now } from './context';
 import { failureCode, type JobEvent } from './status';
 
-/** What a worker reports of a finished job, and where its video is kept. */
+/** A worker's report of a finished job, and the place of its video. */
 type JobResult = Omit<Completion, 'lease_token'> & { readonly outputKey: string };
 
 /** A job that a worker has: its lease, and the files that the attempt needs. */
@@ -46,7 +46,7 @@ function byActiveLease(...lease: Parameters<typeof byLease>) {
 const progressSeconds = 10;
 
 /**
- * What workers do with jobs. In each, `token` is that of the lease, and `by` the key id of the caller's worker token,
+ * The actions of workers on jobs. In each, `token` is that of the lease, and `by` the key id of the caller's worker token,
  * where there is a caller: the lease is that token's alone.
  */
 export function createLeases(dependencies: JobsDependencies, apply: Apply) {

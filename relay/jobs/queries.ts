@@ -34,7 +34,7 @@ function readCursor(cursor: string): { at: string; id: string } | undefined {
   return { at: new Date(Number(ms)).toISOString(), id };
 }
 
-/** What is read of jobs, and their removal. */
+/** Queries of jobs, and their removal. */
 export function createQueries(db: Database) {
   const queues = new Kept<readonly string[]>(queueMs, maxOwners);
 

@@ -14,7 +14,7 @@ export function isTerminal({ status }: Pick<JobState, 'status'>): boolean {
   return status === 'completed' || status === 'failed';
 }
 
-/** What can happen to a job. */
+/** Events of a job. */
 export type JobEvent =
   | { readonly type: 'completed' }
   /** The worker says that it cannot; `message` is its sentence. */
@@ -54,7 +54,7 @@ const failureCodes: readonly (readonly [RegExp, PredictionCode])[] = [
 ];
 
 /**
- * What a worker's failure is to the caller of the API.
+ * The code of a worker's failure for the caller of the API.
  *
  * @param code stable identifier of the worker's error, such as `LORA_WRONG_BASE`
  */
@@ -63,7 +63,7 @@ export function failureCode(code: string): PredictionCode {
   return known?.[1] ?? predictionCodes.executionFailed;
 }
 
-/** What a cancelled job reads as: the API has four states. */
+/** Message of a cancelled job: the API has four states. */
 const cancelledError = 'cancelled by user';
 
 /**

@@ -13,7 +13,7 @@ const answerSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 
 const deliverySeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
 const inferenceSeconds = [1, 5, 15, 30, 60, 120, 300, 600, 1200, 2400, 4800, 10_800];
 
-/** What is looked up at each scrape. */
+/** Values that are looked up at each scrape. */
 export interface MetricSources {
   depth(): ReturnType<Jobs['depth']>;
   workers(): Promise<readonly Pick<WorkerRecord, 'state'>[]>;

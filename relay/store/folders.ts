@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url';
  */
 export const projectRoot = path.resolve(fileURLToPath(new URL('../..', import.meta.url)));
 
-/** Where `npm run migrations` puts them. */
+/** Folder of the migrations that `npm run migrations` writes. */
 export const migrationsFolder = path.join(projectRoot, 'relay', 'store', 'migrations');
 
-/** What `npm run build` makes for the server: its compiled program, and an empty database. */
+/** Folder of the compiled server and of an empty database, which `npm run build` makes. */
 export const serverBuild = path.join(projectRoot, '.next', 'relay');

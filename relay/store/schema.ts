@@ -67,7 +67,7 @@ export type JobProgress = Pick<Heartbeat, 'phase' | 'step' | 'steps' | 'clip' | 
   readonly secondsRemaining: number | null;
 };
 
-/** Where the files of a job are. */
+/** Places of the files of a job. */
 export interface JobImage {
   /** Key of the blob store. */
   readonly key: string;
@@ -119,7 +119,7 @@ export const jobs = pgTable(
     /** SHA-256 over model, webhook and body: another submission under the same key is refused. */
     idempotencyHash: text('idempotency_hash'),
 
-    // What a claim looks at
+    // Columns that a claim reads
     status: text('status').$type<PredictionStatus>().notNull().default('created'),
     /** False while images and adapters are being fetched and checked. */
     ready: boolean('ready').notNull().default(false),
@@ -165,7 +165,7 @@ export const jobs = pgTable(
     releases: integer('releases').notNull().default(0),
     /** When the latest attempt failed in a retryable way: the job is not given out at once. */
     failedAt: instant('failed_at'),
-    /** Whose attempt that was: `{worker token} {worker id}`. */
+    /** The worker of that attempt: `{worker token} {worker id}`. */
     failedWorker: text('failed_worker'),
     leaseToken: text('lease_token'),
     leaseUntil: instant('lease_until'),
@@ -195,7 +195,7 @@ export const jobs = pgTable(
     ranPrecision: text('ran_precision'),
     /** What is known of the output's content; null unless completed. */
     safety: text('safety').$type<SafetyStatus>(),
-    /** What the worker reported of it. */
+    /** The worker's report of it. */
     safetyRecord: jsonb('safety_record').$type<Safety>(),
     /** Null unless completed, and where the job did not ask for it. */
     promptOptimization: jsonb('prompt_optimization').$type<PromptOptimization>(),

@@ -3,7 +3,7 @@ import { cp, mkdtemp, rename, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { openStore } from '../store';
-import { databaseName } from '../store/prepared';
+import { databaseName } from '../store/pglite';
 
 /**
  * A folder with an embedded database that is up to date, made once per version of the engine and of the

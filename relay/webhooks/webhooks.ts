@@ -12,7 +12,7 @@ import {
 import type { Keys } from '../access/keys';
 import type { Config } from '../config';
 import { describeInput, describeRecord, type Links } from '../files/links';
-import { GuardError } from '../guard/errors';
+import { GuardError } from '../guard/addresses';
 import type { Guard } from '../guard/guard';
 import { workUntil } from '../loop';
 import type { Metrics } from '../observe/metrics';

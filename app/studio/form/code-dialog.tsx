@@ -62,7 +62,7 @@ export function CodeDialog(props: {
     const manifest = listed?.manifest;
     const frame = manifest ? nativeSizeOf(manifest, manifest.profiles[profile], size) : video;
     try {
-      const { framedPng } = await import('../../../lib/video/framed-png');
+      const { framedPng } = await import('../../../lib/video/frame-image');
       downloadFile(await framedPng(file, framing, frame, video), framedName(name, which));
     } catch (thrown) {
       setProblem(toKinoraError(thrown).toRecord());

@@ -32,7 +32,7 @@ export async function openContinuation(
   }
   if (!source) throw new KinoraError('IMAGE_MISSING');
   // The MP4 reader is large and rarely used, so it is loaded only here.
-  const { continuationImage } = await import('../../../lib/video/continuation');
+  const { continuationImage } = await import('../../../lib/video/frames');
   const { manifest } = model;
   const { profile, parameters } = prediction;
   const native = nativeSizeOf(manifest, manifest.profiles[profile], parameters.size);

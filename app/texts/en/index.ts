@@ -7,12 +7,13 @@ import gallery from './gallery.json';
 import help from './help.json';
 import improve from './improve.json';
 import keys from './keys.json';
+import link from './link.json';
 import models from './models.json';
 import { names } from './names';
 import queue from './queue.json';
 import result from './result.json';
 import run from './run.json';
-import serve from './serve.json';
+import { serve } from './serve';
 import settings from './settings.json';
 import share from './share.json';
 import shared from './shared.json';
@@ -36,6 +37,7 @@ export const messages = {
   result,
   share,
   keys,
+  link,
   models,
   serve,
   settings,

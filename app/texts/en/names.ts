@@ -1,5 +1,4 @@
-import { componentTexts, phaseNames } from '../../../lib/contract';
-import { outcomeNames } from '../../../lib/worker/serve-page';
+import { componentTexts, outcomeNames, phaseNames } from '../../../lib/contract';
 
 /** Names that page and command line share. */
 export const names = {

@@ -9,6 +9,7 @@ import gallery from './gallery.json';
 import help from './help.json';
 import improve from './improve.json';
 import keys from './keys.json';
+import link from './link.json';
 import { manifests } from './manifests';
 import models from './models.json';
 import { names } from './names';
@@ -38,6 +39,7 @@ export const zh: Texts = {
     result,
     share,
     keys,
+    link,
     models,
     serve,
     settings,

@@ -20,7 +20,7 @@ const programs = [
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where the installers of each system put the browser. */
+/** Places of the browser by the installers of each system. */
 function usualPaths(platform: NodeJS.Platform, env: Environment): string[] {
   if (platform === 'darwin') {
     const apps = [
@@ -131,7 +131,7 @@ function installWithPlaywright(): string | undefined {
   return findBrowser();
 }
 
-/** What to put before a command to run it as root; undefined where that cannot be had. */
+/** The prefix that runs a command as root; undefined where there is none. */
 function rootPrefix(): string[] | undefined {
   if (process.getuid?.() === 0) return [];
   const passwordless =

@@ -65,7 +65,7 @@ export async function testLaunchOptions(): Promise<LaunchOptions> {
   return { executablePath: await ensureBrowser(), args: [...softwareFlags] };
 }
 
-/** What a command says where no GPU is used. @param asked the backend that was asked for */
+/** The message of a command that uses no GPU. @param asked the backend that was asked for */
 export function withoutGpu(backend: Backend, asked?: Backend): string {
   if (backend === 'webgpu') return 'No GPU is used: WebGPU runs on the CPU (SwiftShader).';
   return asked
@@ -133,7 +133,7 @@ async function onBestDevice<T extends Pick<BrowserContext, 'newPage' | 'close'>>
   // Without a device a first start could only find out what is known.
   const isPossible = process.platform !== 'linux' || hasDevice();
   if (wanted === 'hardware' || (wanted === '' && isPossible)) {
-    // Where it does not start with them it starts without.
+    // If it does not start with them, it starts without.
     const browser = await launch(hardwareFlags).catch(() => undefined);
     const adapter = browser ? await adapterOf(browser) : 'no browser that starts with a GPU';
     if (browser && adapter === null) return { browser, software: false };
@@ -162,7 +162,7 @@ function hasDevice(): boolean {
   );
 }
 
-/** What Chromium needs of the system, as far as files tell. */
+/** System libraries that Chromium needs, as far as files tell. */
 function missingOnLinux(): string[] {
   const drivers = ['/usr/share/vulkan/icd.d', '/etc/vulkan/icd.d'].flatMap(filesIn);
   return [

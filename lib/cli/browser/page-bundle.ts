@@ -21,10 +21,10 @@ const workers = ['engine', 'library', 'hash', 'optimizer', 'gpu-report'] as cons
 /** Commands that drive a page. `start.js` starts them. */
 const commands = ['generate', 'models', 'worker'] as const;
 
-/** What `npm run build:commands` has made. */
+/** The bundle that `npm run build:commands` has made. */
 const made = path.join(root, '.commands');
 
-/** What a bundle is made with, besides the files in it; the lock file stands for the packages. */
+/** Inputs of a bundle besides the files in it; the lock file stands for the packages. */
 const makers = [
   ...['lib/cli/browser/page-bundle.ts', 'lib/cli/dev/compile-texts.js'],
   ...['package-lock.json', 'tsconfig.json'],

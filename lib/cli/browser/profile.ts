@@ -1,6 +1,7 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { BrowserContext } from 'playwright';
+import { isAlive } from '../../../relay/access/control';
 import { KinoraError } from '../../contract';
 import { launchProfile, type StartedProfile } from './launch';
 
@@ -62,7 +63,8 @@ export async function lockProfile(home: string): Promise<() => Promise<void>> {
     await take().catch(async (cause: NodeJS.ErrnoException) => {
       if (cause.code !== 'EEXIST') throw cause;
       const owner = Number(await readFile(file, 'utf8').catch(() => ''));
-      if (isAlive(owner)) throw inUse(home, owner, cause);
+      const isOther = owner > 0 && owner !== process.pid;
+      if (isOther && isAlive(owner)) throw inUse(home, owner, cause);
       // Its process was killed and could not give it back.
       await rm(file, { force: true });
       await take();
@@ -83,15 +85,4 @@ function inUse(home: string, owner: number, cause: unknown): KinoraError {
     cause,
     remedy: 'Wait until it ends, or set KINORA_HOME to another folder.',
   });
-}
-
-function isAlive(pid: number): boolean {
-  if (!Number.isInteger(pid) || pid <= 0 || pid === process.pid) return false;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    // A process of another user is there and may not be signalled.
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
 }

@@ -1,6 +1,6 @@
 import type { BrowserContext, Page } from 'playwright';
 import { KinoraError } from '../../contract';
-import type { ServeApi, ServeConnect, ServeReport } from '../../worker/serve-page';
+import type { ServeApi, ServeConnect, ServeReport } from '../../worker/api';
 import { toPageError } from './headless-page';
 
 /** The page `/serve`, driven from Node. */

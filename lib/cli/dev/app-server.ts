@@ -20,7 +20,7 @@ const host = '127.0.0.1';
 const startLimitMs = 120_000;
 /** The keys that the first start of a server creates. */
 export interface FirstKeys {
-  /** Of the owner, with the scopes of any new key. */
+  /** A key of the owner, with the scopes of any new key. */
   readonly apiKey: string;
   readonly workerToken: string;
   /** Signs a browser in, once. */

@@ -6,7 +6,7 @@ import { mkdtemp, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { openStore } from '../../../relay/store';
 import { serverBuild } from '../../../relay/store/folders';
-import { chmodAll, preparedDatabase } from '../../../relay/store/prepared';
+import { chmodAll, preparedDatabase } from '../../../relay/store/pglite';
 import { compileServer } from './compile-server';
 
 await rm(serverBuild, { recursive: true, force: true });

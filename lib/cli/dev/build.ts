@@ -12,7 +12,7 @@ import { prepareAssets } from './prepare-assets';
 /** Test runners set NODE_ENV to `test`, which Next does not know. */
 export const nextEnvironment = { NODE_ENV: 'production', NEXT_TELEMETRY_DISABLED: '1' };
 
-/** What a build is made from. Files that the build itself writes into `public/` are not read. */
+/** Sources of a build. Files that the build itself writes into `public/` are not read. */
 const sources = [
   'package.json',
   'package-lock.json',

@@ -7,7 +7,7 @@ import { nextBinary, nextEnvironment, runQuietly } from './build';
 import { compileKernels } from './compile-kernels';
 import { prepareAssets } from './prepare-assets';
 
-/** What the pages are made from; the API is left out, and the commands but for the loader of texts. */
+/** Sources of the pages, without the API and without the commands but for the loader of texts. */
 const sources = [
   'package.json',
   'next.config.js',

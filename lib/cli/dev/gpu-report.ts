@@ -99,7 +99,7 @@ process.exitCode = await runCommand('gpu-report', help, optionTypes, async (args
   return problems.size > 0 ? 1 : 0;
 });
 
-/** Of the checkout; nothing where it is none. */
+/** The commit of the checkout; empty where it is none. */
 function commit(): string {
   const { stdout } = spawnSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: root });
   return stdout?.toString().trim() ?? '';

@@ -52,7 +52,7 @@ export function biomeImports(rules: readonly FolderRule[]): unknown {
         `{${ways.join(',')}}${isInLib ? other.replace(/^lib\//, '') : other}`;
       const isForbidden = (other: string) =>
         other === 'e2e' || (!folder.startsWith(other) && names.includes(other) === isAllBut);
-      // Of the parts of a folder, those that stand in the table.
+      // The parts of a folder that stand in the table.
       const siblings = rules
         .map((other) => other.folder)
         .filter((other) => isPart(other) && path.dirname(other) === path.dirname(folder))

@@ -92,7 +92,7 @@ async function readOptions(args: Arguments<typeof optionTypes>): Promise<Options
   const folder = fromUser(
     positionals[0] ?? path.join(root, 'lib/models/wan/goldens/tiny-wan22-ti2v'),
   );
-  // What cannot be read is as good as absent.
+  // A file that cannot be read counts as absent.
   const facts = await stat(path.join(folder, 'golden.json')).catch(() => null);
   if (!facts) {
     throw new KinoraError('FILE_UNREADABLE', `${folder} has no golden.json.`, {

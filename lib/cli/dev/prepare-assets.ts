@@ -19,7 +19,7 @@ import { openApiText } from '../../contract/v3';
 
 const goldens = 'lib/models/wan/goldens/tiny-wan22-ti2v';
 const goldenModel = `${goldens}/model`;
-/** What the bundled model has beside its own folder: file of the goldens → place in the model. */
+/** Files of the bundled model outside of its own folder: file of the goldens → place in the model. */
 const goldenParts = {
   [`${goldens}/formats/tiny-decoder-base.safetensors`]:
     'tiny_decoder/diffusion_pytorch_model.safetensors',

@@ -12,7 +12,7 @@ export interface Counts {
 export const countsFileVariable = 'KINORA_TEST_COUNTS';
 
 /**
- * What Vitest's own reporters leave out: a line for each failure and each test that passed only when it
+ * Adds to Vitest's own reporters: a line for each failure and each test that passed only when it
  * was repeated, and counts that include files which could not be loaded and errors outside of any test.
  */
 export class SummaryReporter implements Reporter {

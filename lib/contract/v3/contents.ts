@@ -3,7 +3,7 @@ import { type PromptOptimization, promptOptimizationStatuses } from '../prompt-o
 import { type Safety, type SafetyStatus, safetyStatuses, unverifiedReasons } from '../safety';
 import { isFlagged } from '../safety-flag';
 
-/** What a result, a list, an event and a webhook tell of a video and of its prompt. */
+/** Facts on a video and its prompt in a result, a list, an event and a webhook. */
 export const contentsSchema = z.object({
   has_nsfw_contents: z
     .array(z.boolean())
@@ -63,7 +63,7 @@ export const contentsSchema = z.object({
     .describe('How `optimized_prompt` came about; present with it.'),
 });
 
-/** What is stored of a finished job's video and prompt; null where there is nothing. */
+/** Stored facts on a finished job's video and prompt; null where there is nothing. */
 export interface Contents {
   readonly safety: SafetyStatus | null;
   readonly safetyRecord: Safety | null;

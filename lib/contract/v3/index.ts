@@ -4,7 +4,6 @@ export * from './errors';
 export * from './openapi';
 export * from './openapi-examples';
 export * from './openapi-operations';
-export * from './openapi-schemas';
 export * from './openapi-texts';
 export * from './other-servers';
 export * from './prediction';

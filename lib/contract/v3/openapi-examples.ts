@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { parameterRanges } from '../parameters';
 import type { deliveryRecordSchema, listBodySchema, uploadTicketSchema } from './endpoints';
 import { noUsage } from './endpoints';
 import type { ApiErrorBody } from './errors';
@@ -135,9 +136,10 @@ export const webhookExample: WebhookBody = {
   seed: 42,
 };
 
-const outOfRange = 'num_inference_steps must be a whole number from 1 to 40.';
+const { min, max } = parameterRanges.num_inference_steps;
+const outOfRange = `num_inference_steps must be a whole number from ${min} to ${max}.`;
 
-/** Example of an error response: a submission with `num_inference_steps: 41`. */
+/** Example of an error response: a submission with too many steps. */
 export const errorExample: ApiErrorBody = new ApiError('INVALID_PARAMETER', outOfRange, {
   details: [{ field: 'num_inference_steps', message: outOfRange }],
 }).toBody('1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed');

@@ -1,9 +1,13 @@
-import type { Endpoint } from './endpoints';
-import { endpoints } from './endpoints';
+import { type Endpoint, endpoints } from './endpoints';
 import { apiErrorCodes, apiErrorSchema, describeApiError } from './errors';
 import { errorExample, webhookExample } from './openapi-examples';
-import { errorSentence, operationObject, publicOperations } from './openapi-operations';
-import { createSchemaConverter, type JsonSchema } from './openapi-schemas';
+import {
+  createSchemaConverter,
+  errorSentence,
+  type JsonSchema,
+  operationObject,
+  publicOperations,
+} from './openapi-operations';
 import { tags } from './openapi-texts';
 import { predictionSchema, submitSchema, webhookBodySchema } from './prediction';
 

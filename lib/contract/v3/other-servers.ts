@@ -37,7 +37,7 @@ export const refusedFields: Readonly<Record<string, string>> = {
   'camera_control camera_motion camera_fixed shot_type': 'Describe motion and camera in `prompt`.',
   'video video_url': 'This model makes a video of an image: send `image`.',
 };
-/** What they say where nothing is asked for. */
+/** Their values for “nothing”. */
 const neutral: Readonly<Record<string, unknown>> = {
   n: 1,
   num_videos: 1,

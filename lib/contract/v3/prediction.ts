@@ -14,11 +14,11 @@ export const predictionIdSchema = z
   .regex(/^[0-9a-f]{32}$/)
   .describe('32 lower-case hex characters.');
 
-/** What a submission can be notified of by its webhook; `completed` is any end, a failure too. */
+/** Events of a webhook; `completed` is any end, a failure too. */
 export const webhookEvents = ['start', 'progress', 'completed'] as const;
 export type WebhookEvent = (typeof webhookEvents)[number];
 
-/** What a prediction with status `created` waits for. */
+/** Reasons why a prediction with status `created` waits. */
 export const waitReasons = ['files', 'worker', 'queue'] as const;
 
 /**

@@ -43,7 +43,7 @@ export const shareBodySchema = z.strictObject({
     .describe('Let search engines list the page; a new link does not.'),
 });
 export type ShareBody = z.output<typeof shareBodySchema>;
-/** What of a request is shown. */
+/** The parts of a request that are shown. */
 export type ShareInclude = z.output<typeof includeSchema>;
 
 /** A public link to a video. */

@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import { appliedSchema } from '../applied';
+import type { skipReasons } from '../format';
 import { backends } from '../kernel-setting';
 import { loraBaseOf, type Noise } from '../lora-files';
 import { precisions } from '../manifest-parts';
+import { numberSchemas } from '../parameter-schemas';
 import { phases } from '../progress';
 import { promptOptimizationSchema } from '../prompt-optimization';
-import { laterParameters, maxSeed, type Parameters, sizes } from '../request';
+import { laterParameters, maxSeed, type Parameters, parameterRanges, sizes } from '../request';
 import { safetySchema } from '../safety';
 import { pictureSchema } from './share';
 
@@ -38,7 +40,7 @@ export function isLoraNeed(need: Need): need is LoraNeed {
   return Object.values<Need>(loraNeeds).includes(need);
 }
 
-/** What a worker can run: claims are matched against it. */
+/** Abilities of a worker: claims are matched against them. */
 const workerDeclarationSchema = z.object({
   /** Drawn once per tab; 32 hex characters. */
   worker_id: z.string().regex(/^[0-9a-f]{32}$/),
@@ -51,7 +53,7 @@ const workerDeclarationSchema = z.object({
   sizes: z.array(z.enum(sizes)).min(1).max(sizes.length),
   loras: z.boolean(),
   /** Longest video it takes, in seconds. */
-  max_duration: z.int().min(5).max(10).default(10),
+  max_duration: numberSchemas.duration.default(parameterRanges.duration.max),
   /** Which {@link needs} of jobs it meets; a tab that does not say so meets none. */
   knows: z.array(z.string().max(40)).max(20).default([]),
   /**
@@ -77,20 +79,7 @@ export const claimSchema = workerDeclarationSchema.extend({
 export type Claim = z.input<typeof claimSchema>;
 
 /** Why waiting jobs were not given, each with how many there are. */
-const skipReasons = [
-  'model',
-  'size',
-  'loras',
-  'precision',
-  'duration',
-  'needs',
-  'checker',
-  'optimizer',
-  'preferred',
-  'back-off',
-  'not-ready',
-] as const;
-export type SkipReason = (typeof skipReasons)[number];
+export type SkipReason = keyof typeof skipReasons;
 
 /** How an adapter of a job is to be had. */
 export type WorkerLora = {
@@ -215,9 +204,9 @@ export const completeSchema = z.object({
   bytes: z.int().positive(),
   seed: z.int().min(0).max(maxSeed),
   inference_ms: z.int().min(0).max(maxInteger),
-  /** Of `inference_ms`, the denoising steps; absent from workers of versions that did not tell. */
+  /** Part of `inference_ms` for the denoising steps; absent from workers of versions that did not tell. */
   sampling_ms: z.int().min(0).max(maxInteger).optional(),
-  /** Of `inference_ms`, the decoding of frames, with their encoding and check; absent likewise. */
+  /** Part of `inference_ms` for decoding, encoding and check of frames; absent likewise. */
   decode_ms: z.int().min(0).max(maxInteger).optional(),
   /** What the profile made of the parameters; absent likewise. */
   applied: appliedSchema.optional(),

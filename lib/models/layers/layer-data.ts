@@ -1,7 +1,14 @@
 import { at, KinoraError, type Precision } from '../../contract';
 import { elementCount } from '../../gpu';
-import type { Checkpoint, TensorData } from '../../weights';
-import { bitsOf, blocksFrom, floatsOf, withBits } from './blocks';
+import {
+  type Blocks,
+  blockSize,
+  type Checkpoint,
+  dequantiseBlocks,
+  quantiseInt4Blocks,
+  quantiseInt8Blocks,
+  type TensorData,
+} from '../../weights';
 import type { LoraBranches, LoraForm } from './lora';
 
 /** Tensors on the CPU, in the form that is uploaded. */
@@ -98,4 +105,40 @@ export function namesUnder(
   prefix: string,
 ): string[] {
   return [...checkpoint.names()].filter((name) => name.startsWith(prefix) && expected.has(name));
+}
+
+/** Bits of a value in blocks; null for plain floats. */
+export function bitsOf(precision: Precision): 8 | 4 | null {
+  if (precision === 'f32') return null;
+  return precision === 'int8' ? 8 : 4;
+}
+
+/** A tensor's content as f32. */
+export function floatsOf(data: TensorData): Float32Array {
+  // Blocks run on through the rows, so the shape does not matter.
+  return data instanceof Float32Array
+    ? data
+    : dequantiseBlocks(data, data.scales.length, blockSize);
+}
+
+/**
+ * A matrix in blocks.
+ *
+ * @throws RangeError when an element is NaN or infinite
+ */
+function blocksFrom(weight: Float32Array, rows: number, columns: number, bits: 8 | 4): Blocks {
+  const quantise = bits === 8 ? quantiseInt8Blocks : quantiseInt4Blocks;
+  return quantise(weight, rows, columns);
+}
+
+/** The same blocks with so many bits: 4 to 8 is exact, 8 to 4 rounds. */
+function withBits(blocks: Blocks, bits: 8 | 4): Blocks {
+  if (blocks.bits === bits) return blocks;
+  if (bits === 4) return quantiseInt4Blocks(floatsOf(blocks), blocks.scales.length, blockSize);
+  const values = new Uint8Array(2 * blocks.values.length);
+  blocks.values.forEach((byte, i) => {
+    values[2 * i] = (byte & 15) + 120;
+    values[2 * i + 1] = (byte >> 4) + 120;
+  });
+  return { bits, values, scales: blocks.scales };
 }

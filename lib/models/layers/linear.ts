@@ -10,8 +10,9 @@ import {
 import type { LinearLayer } from '../../graph';
 import type { ElementArrays, ElementType } from '../../onnx';
 import type { Checkpoint } from '../../weights';
-import { bitsOf, floatsOf } from './blocks';
 import {
+  bitsOf,
+  floatsOf,
   type LayerData,
   precisionFor,
   type ReadOptions,
@@ -31,7 +32,7 @@ export interface LinearSpec {
   readonly lora: LinearLayer['lora'];
 }
 
-/** What tells which tensors there are: a checkpoint, or an architecture. */
+/** The tensors of a checkpoint or of an architecture. */
 export type TensorNames = Pick<Checkpoint, 'has' | 'shape'>;
 
 /** The spec of the layer `name.weight`, with `name.bias` where there is one. */
@@ -83,7 +84,7 @@ export function bindLinear(name: string, layer: Linear): Bindings {
   );
 }
 
-/** Where tensors are placed: in new memory, or in that of another layer. */
+/** The place of tensors: new memory, or that of another layer. */
 export interface Placement {
   /** @param name the tensor's name in the checkpoint, with its role for parts of a weight */
   place<T extends 'float32' | 'float16' | 'uint8'>(

@@ -39,7 +39,7 @@ export interface LoraBranch {
   readonly up: Float32Array | Uint16Array;
 }
 
-/** What memory and graphs depend on: ranks, and which factors are bf16. */
+/** Ranks of a LoRA, and which factors are bf16: memory and graphs depend on them. */
 export interface LoraForm {
   /** By module name, such as `blocks.0.attn1.to_q`. */
   readonly branches: ReadonlyMap<string, Pick<LoraBranch, 'rank' | 'up'>>;

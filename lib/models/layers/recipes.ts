@@ -1,6 +1,6 @@
 import type { Precision } from '../../contract';
 import { elementCount } from '../../gpu';
-import type { ComponentRecipe, StoredForm, TensorRecipe } from '../../weights/store/recipe';
+import type { ComponentRecipe, StoredForm, TensorRecipe } from '../../weights/store/layout';
 import { precisionFor } from './layer-data';
 import { shapeOfTensor, type TensorShapes } from './tensor-shapes';
 

@@ -1,11 +1,10 @@
 import type { Precision } from '../../contract';
 import { elementCount } from '../../gpu';
 import { type Checkpoint, readEach, type TensorData } from '../../weights';
-import { bitsOf } from './blocks';
-import { precisionFor } from './layer-data';
+import { bitsOf, precisionFor } from './layer-data';
 import { shapeOfTensor, type TensorShapes } from './tensor-shapes';
 
-/** What fills the tensors of a {@link checkpointOfShapes}. */
+/** The content of the tensors of a {@link checkpointOfShapes}. */
 export interface Content {
   read(name: string, shape: readonly number[]): Float32Array;
   /** A linear weight [rows, columns] of one of the layers, in the form in which it is stored. */

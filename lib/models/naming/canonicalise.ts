@@ -1,7 +1,6 @@
 import { KinoraError } from '../../contract';
-import { type LocatedTensor, locateTensors, type TensorFile } from '../../weights';
+import { elementType, type LocatedTensor, locateTensors, type TensorFile } from '../../weights';
 import { type ComponentArchitecture, diffusersNaming } from './component';
-import { restoredShape } from './shapes';
 
 /** The tensors of a component by diffusers' names: those it should have, as far as they are there. */
 export class ComponentTensors extends Map<string, LocatedTensor> {
@@ -13,7 +12,7 @@ export class ComponentTensors extends Map<string, LocatedTensor> {
     readonly naming: string,
     /** The name that a tensor has, or should have, in the files. */
     readonly storedName: (name: string) => string,
-    /** What else is there, by the files' names without the prefix. */
+    /** Other tensors, by the files' names without the prefix. */
     readonly extras: ReadonlyMap<string, LocatedTensor>,
   ) {
     super(tensors);
@@ -86,4 +85,93 @@ function bestNaming(
     }
   }
   return best;
+}
+
+/**
+ * The wanted shape where a file has the same elements in fewer dimensions: GGML drops leading dimensions
+ * of one (`[1,6,3072]` becomes `[6,3072]`), and has four at most, so that some converters join neighbours
+ * of a five-dimensional kernel; others keep the patch embedding as a linear layer. The order of the
+ * elements is the same.
+ *
+ * @returns null where the file's shape stands as it is
+ */
+function restoredShape(
+  stored: readonly number[],
+  expected: readonly number[],
+): readonly number[] | null {
+  if (same(stored, expected)) return null;
+  if (same(withoutOnes(stored), withoutOnes(expected))) return expected;
+  const joined = expected.length > 4 && stored.length <= 4 && isJoined(stored, expected);
+  return joined ? expected : null;
+}
+
+const withoutOnes = (shape: readonly number[]) => shape.filter((n) => n !== 1);
+
+/** Whether `stored` is `expected` with some neighbouring dimensions multiplied. */
+function isJoined(stored: readonly number[], expected: readonly number[]): boolean {
+  let axis = 0;
+  for (const size of stored) {
+    let product = 1;
+    while (product < size && axis < expected.length) product *= expected[axis++] ?? 1;
+    if (product !== size) return false;
+  }
+  return expected.slice(axis).every((n) => n === 1);
+}
+
+/** Whether two shapes are equal. */
+function same(a: readonly number[], b: readonly number[]): boolean {
+  return a.length === b.length && a.every((n, axis) => n === b[axis]);
+}
+
+/**
+ * Tensors that files carry without a meaning for the result: markers and calibration of fp8 files, the
+ * tokenizer as a tensor, tied copies of the embedding, tables that are computed.
+ */
+const harmless: readonly RegExp[] = [
+  /^scaled_fp8$/,
+  /\.(scale_input|input_scale|comfy_quant)$/,
+  /^(spiece_model|tekken_model)$/,
+  /^((encoder|decoder)\.)?embed_tokens\.weight$/,
+  /^(lm_head|output)\.weight$/,
+  /^(freqs|rope\.freqs(_cos|_sin)?)$/,
+];
+
+/**
+ * Checks every tensor of a component against the architecture, from the headers alone: none is missing,
+ * none has another shape, and none is there that the architecture does not know but would have to.
+ *
+ * @throws KinoraError `TENSOR_MISSING`, `TENSOR_SHAPE`, `TENSOR_EXTRA`, and `TENSOR_DTYPE` for a type that
+ * cannot be read, each naming the tensor as the file does
+ */
+export function checkArchitecture(
+  component: ComponentArchitecture,
+  located: ComponentTensors,
+): void {
+  const { name } = component;
+  for (const [tensor, shape] of component.tensors((own) => located.get(own)?.entry.shape)) {
+    const match = located.get(tensor);
+    if (!match) {
+      throw new KinoraError(
+        'TENSOR_MISSING',
+        `${located.label} lacks the tensor ${located.storedName(tensor)} [${shape}] of the ${name}.`,
+      );
+    }
+    if (!same(match.entry.shape, shape)) {
+      throw new KinoraError(
+        'TENSOR_SHAPE',
+        `${match.storedName} of the ${name} is [${match.entry.shape}], ` +
+          `but its configuration needs [${shape}].`,
+      );
+    }
+    elementType(match.entry.dtype, match.storedName);
+    if (match.scale) elementType(match.scale.entry.dtype, `the scale of ${match.storedName}`);
+  }
+  const known = [...harmless, ...(component.harmless ?? [])];
+  for (const [extra, { storedName }] of located.extras) {
+    if (known.some((pattern) => pattern.test(extra))) continue;
+    throw new KinoraError(
+      'TENSOR_EXTRA',
+      `${located.label} has the tensor ${storedName}, which the ${name} by its configuration has not.`,
+    );
+  }
 }

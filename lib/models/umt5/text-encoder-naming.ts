@@ -5,10 +5,12 @@ import {
   type Renames,
   renamed,
 } from '../naming/component';
-import type { Contents } from '../naming/contents';
-import { foreign } from '../naming/kinds';
-import type { TextEncoderConfig } from './text-encoder-config';
-import { textEncoderAliases, textEncoderTensors } from './text-encoder-tensors';
+import { type Contents, foreign } from '../naming/kinds';
+import {
+  type TextEncoderConfig,
+  textEncoderAliases,
+  textEncoderTensors,
+} from './text-encoder-config';
 
 /** Names of Wan's `.pth` file (`wan/modules/t5.py`). */
 const original: Renames = [

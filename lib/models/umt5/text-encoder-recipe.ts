@@ -1,12 +1,11 @@
 import { KinoraError, type Precision } from '../../contract';
 import type { ModelFolder, TensorFile } from '../../weights';
 import { type KeptFile, modelFolderOf, type StoreFolder } from '../../weights/store';
-import type { ComponentRecipe } from '../../weights/store/recipe';
+import type { ComponentRecipe } from '../../weights/store/layout';
 import { layerRecipe, packOf, tensorRecipes } from '../layers/recipes';
 import { textEncoderPrecision } from './text-encoder';
-import type { TextEncoderConfig } from './text-encoder-config';
-import { textEncoderTensors } from './text-encoder-tensors';
-import { tokenizerFilesFromGguf } from './tokenizer-gguf';
+import { type TextEncoderConfig, textEncoderTensors } from './text-encoder-config';
+import { tokenizerFilesFromGguf } from './tokenizer';
 
 /** Files of the configuration that the header of a GGUF text encoder may have instead. */
 export const tokenizerFiles = [

@@ -6,9 +6,8 @@ import { openGolden } from '../../weights/testing/files';
 import { readModelConfig } from '../wan/model-config';
 import { planWan, usualChoice } from '../wan/model-memory';
 import { nodeBackend, realFolder, tinyFolder } from '../wan/testing/model';
-import { countTextEncoder } from './memory';
-import { encodePrompts, relativeBuckets } from './text-encoder';
-import { textEncoderAliases } from './text-encoder-tensors';
+import { countTextEncoder, encodePrompts, relativeBuckets } from './text-encoder';
+import { textEncoderAliases } from './text-encoder-config';
 import { loadTokenizer } from './tokenizer';
 
 describe('relative buckets of UMT5-XXL', async () => {

@@ -2,11 +2,14 @@ import { at, KinoraError, type Precision } from '../../contract';
 import {
   type Backend,
   type Bindings,
+  CountingBackend,
+  type DeviceBytes,
   type DeviceTensor,
   handleMessages,
   openExecutor,
   Scope,
 } from '../../gpu';
+import type { Compute, KernelChoice } from '../../gpu/kernels';
 import {
   add,
   attention,
@@ -18,7 +21,7 @@ import {
   mul,
   rmsNorm,
 } from '../../graph';
-import type { Checkpoint } from '../../weights';
+import { type Checkpoint, withAliases } from '../../weights';
 import { type LayerData, namesUnder, type ReadOptions, readLayer } from '../layers/layer-data';
 import {
   BufferSet,
@@ -29,8 +32,12 @@ import {
   layerOf,
   specOf,
 } from '../layers/linear';
-import type { TextEncoderConfig } from './text-encoder-config';
-import { textEncoderTensors } from './text-encoder-tensors';
+import { zeroCheckpoint } from '../layers/shape-checkpoint';
+import {
+  type TextEncoderConfig,
+  textEncoderAliases,
+  textEncoderTensors,
+} from './text-encoder-config';
 
 /*
  * The encoder of UMT5-XXL (arXiv:2304.09151): `models/umt5/modeling_umt5.py` of huggingface/transformers,
@@ -260,4 +267,29 @@ async function placeLayer(
       [count, heads],
     ),
   };
+}
+
+/**
+ * Counts what encoding prompts takes on a device. All layers are written into the buffers of the first, so that one of
+ * them tells the peak.
+ *
+ * @param promptTokens tokens of each prompt
+ * @param kernels kernels of our own that compute; null where the runtime does
+ * @param compute the device that compiles them; one without limits when absent
+ * @throws Refusal where they are to compute and do not
+ */
+export async function countTextEncoder(
+  config: TextEncoderConfig,
+  precision: Precision,
+  promptTokens: readonly number[],
+  kernels: KernelChoice | null,
+  compute?: Compute | null,
+): Promise<DeviceBytes> {
+  const one = { ...config, num_layers: 1 };
+  const zeros = zeroCheckpoint(textEncoderTensors(one), precision);
+  const checkpoint = withAliases(zeros, textEncoderAliases);
+  const backend = new CountingBackend(kernels, compute);
+  const prompts = promptTokens.map((tokens) => new Array<number>(tokens).fill(0));
+  await encodePrompts(backend, checkpoint, one, prompts, { precision });
+  return backend.measured();
 }

@@ -39,7 +39,7 @@ export function chunkLadder(tokens: number): number[] {
   return ladder;
 }
 
-/** What was measured, by device and by what was asked for. */
+/** Measurements by device and by request. */
 const measured = new WeakMap<Backend, Map<string, Promise<number>>>();
 
 /**

@@ -12,7 +12,7 @@ export const conditionName = 'condition';
 export const featuresName = 'features';
 const framePrefix = 'latent.';
 
-/** What a given latent frame is called among the tensors of a clip's pictures. */
+/** Name of a given latent frame among the tensors of a clip's pictures. */
 export function givenName(frame: number): string {
   return framePrefix + frame;
 }
@@ -25,7 +25,7 @@ export function givenFrames(pictures: NamedTensors): { frame: number; latent: Fl
     .sort((a, b) => a.frame - b.frame);
 }
 
-/** What pictures are encoded by. */
+/** Dependencies of the encoding of pictures. */
 interface PictureEncoders {
   readonly config: Pick<VideoConfig, 'kind' | 'vae' | 'image_encoder'>;
   readonly vae: Checkpoint;

@@ -2,17 +2,15 @@ import type { DecoderKind, Precision } from '../../contract';
 import type { LatentSize } from '../../pipeline/latents';
 import type { ModelCounts } from '../../pipeline/model';
 import { storedBytes } from '../../weights/store';
-import type { ComponentRecipe } from '../../weights/store/recipe';
+import type { ComponentRecipe } from '../../weights/store/layout';
 import { branchRank } from '../layers/lora';
 import type { TensorShapes } from '../layers/tensor-shapes';
 import { maxPromptTokens } from '../umt5/text-encoder-config';
-import { passFlops } from './flops';
 import type { ModelConfig } from './model-config';
 import { planWan, usualChoice } from './model-memory';
 import { componentRecipe } from './recipes';
-import { publishedTinyDecoder } from './tiny-decoder/published';
-import { tinyGraphs } from './tiny-decoder/tiny-decoder-weights';
-import { tokensPerFrame } from './tokens';
+import { publishedTinyDecoder, tinyGraphs } from './tiny-decoder/tiny-decoder-weights';
+import { passFlops, tokensPerFrame } from './tokens';
 import { blockLinears } from './transformer/transformer-network';
 import { decodeCost, decoderGraphs } from './vae';
 
@@ -80,7 +78,7 @@ export function countWan(config: ModelConfig, precision: Precision): ModelCounts
   };
 }
 
-/** Of the embedding table a prompt reads its own rows only. */
+/** A prompt reads only its own rows of the embedding table. */
 function withoutEmbeddings(recipe: ComponentRecipe): ComponentRecipe {
   return { ...recipe, tensors: recipe.tensors.filter(({ name }) => name !== 'shared.weight') };
 }

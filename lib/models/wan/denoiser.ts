@@ -74,7 +74,7 @@ export class WanDenoiser implements Denoiser {
       await clip.open();
       return clip;
     } catch (error) {
-      // Whatever was made is freed where the device has no memory for the rest.
+      // If the device has no memory for the rest, frees what it has made.
       clip.dispose();
       throw error;
     }
@@ -91,7 +91,7 @@ export class WanDenoiser implements Denoiser {
   }
 }
 
-/** What a clip has on the device with one of the transformers. */
+/** Tensors of a clip on the device with one of the transformers. */
 interface Opened {
   readonly transformer: Transformer;
   readonly memory: Clip;

@@ -29,7 +29,7 @@ export interface WanKind {
   readonly varies: boolean;
   /** Whether a transformer may be one of its own. */
   readonly takes: (facts: TransformerFacts) => boolean;
-  /** What a worker has to know to take a job with a LoRA. */
+  /** The need of a job with a LoRA, which a worker has to know. */
   readonly loraNeed: LoraNeed;
 }
 

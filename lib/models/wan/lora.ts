@@ -74,7 +74,7 @@ export function baseOfLora(checkpoint: SafetensorsCheckpoint, name: string): str
 /** LoRAs by the transformer that they are for. */
 export type ExpertLoras = ReadonlyMap<Expert, LoraBranches>;
 
-/** What LoRAs and a model's own adapters make of its transformers. */
+/** The adapters of a model's transformers: LoRAs and its own. */
 interface Adapted {
   readonly loras: ExpertLoras;
   /** What tells them from others. */
@@ -140,7 +140,7 @@ function requireNoPair(files: readonly LoraFile[], { name }: ModelManifest): voi
   throw new KinoraError('LORA_WRONG_BASE', sentence);
 }
 
-/** What a person should know of a LoRA here, as sentences. */
+/** Notes for a person on a LoRA, as sentences. */
 function notesOf(
   { lora: { name, notes }, checkpoint }: ReadLora,
   architecture: LoraArchitecture,

@@ -6,7 +6,7 @@ import { type ClipSize, latentFrames } from '../../pipeline/latents';
 import { type DenoiseCosts, MemoryPlanner } from '../../pipeline/memory/memory-plan';
 import { zeroCheckpoint } from '../layers/shape-checkpoint';
 import type { TensorShapes } from '../layers/tensor-shapes';
-import { countTextEncoder } from '../umt5/memory';
+import { countTextEncoder } from '../umt5/text-encoder';
 import { maxPromptTokens } from '../umt5/text-encoder-config';
 import { chunkLadder, mostTokens, queryChunkTokens } from './chunk-size';
 import { countImageEncoder, featureRows } from './image-encoder/image-encoder';
@@ -40,7 +40,7 @@ export interface WanPlanRequest
   readonly tinyDecoder?: TensorShapes;
 }
 
-/** What every device with WebGPU has. */
+/** Limits of every device with WebGPU. */
 const usualDevice = {
   features: new Set([integerDots]),
   limits: { workgroupBytes: 2 ** 14, threads: 256, bindingBytes: 2 ** 27, storageBuffers: 8 },
@@ -52,7 +52,7 @@ export function usualChoice(setting: KernelSetting): KernelChoice | null {
   return defaultChoice(usualDevice, setting === 'fast' ? 'fast' : 'exact');
 }
 
-/** What a common GPU's attention sustains, where none was measured. */
+/** Rate of a common GPU's attention, where none was measured. */
 const usualFlopsPerSecond = 3e12;
 
 /**
@@ -84,7 +84,7 @@ export async function planWan(
   const { promptTokens = Array(request.guided === false ? 1 : 2).fill(maxPromptTokens) } = request;
   const { largestBuffer, compute } = request;
   const { image_encoder: encoder, kind } = config;
-  // Of a clip's pictures the first frame alone is planned for.
+  // The plan counts only the first frame of a clip's pictures.
   const given = kind.pictures === 'frames' ? [0] : [];
   const imageRows = encoder ? featureRows(encoder) : undefined;
   const options = { ...request, precision, promptTokens, kernels, given, imageRows };

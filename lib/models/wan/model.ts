@@ -120,7 +120,7 @@ export class WanModel implements VideoModel {
     const checkpoint = stage === 'text' ? this.parts.textEncoder : this.#expert('transformer');
     let bytes = 0;
     for (const name of checkpoint.names()) {
-      // Of the embedding table a prompt reads its own rows only.
+      // A prompt reads only its own rows of the embedding table.
       if (name !== 'shared.weight' && name !== 'encoder.embed_tokens.weight') {
         bytes += checkpoint.bytes(name);
       }

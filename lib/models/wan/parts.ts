@@ -7,7 +7,7 @@ import {
   openTensorFiles,
 } from '../../weights';
 import { openStoredComponent, type StoredCheckpoint, type StoreFolder } from '../../weights/store';
-import type { ComponentRecipe } from '../../weights/store/recipe';
+import type { ComponentRecipe } from '../../weights/store/layout';
 import type { TensorShapes } from '../layers/tensor-shapes';
 import { installedConfiguration } from '../umt5/text-encoder-recipe';
 import { bundledAdapters, storedAdapters, type WanAdapters } from './adapter';

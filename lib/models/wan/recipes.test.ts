@@ -21,8 +21,7 @@ import { nodeBackend, realFolder, tinyFolder, tinyManifest, transformerOf } from
 import { hosted, installGolden, installGoldenModel, original } from './testing/stored';
 import { decoderGraphs } from './vae/decoder';
 import { clipEncoderGraphs } from './vae/encoder';
-import { runtimeWeights } from './vae/runtime-weights';
-import { matchesOf } from './vae/vae-executor';
+import { matchesOf, runtimeWeights } from './vae/vae-executor';
 import { encoderFrame } from './vae/vae-network';
 import { VaeReader } from './vae/vae-weights';
 import { openComponent } from './wan-naming';

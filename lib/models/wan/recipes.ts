@@ -1,5 +1,5 @@
 import type { Precision } from '../../contract';
-import type { ComponentRecipe, StoredForm, TensorRecipe } from '../../weights/store/recipe';
+import type { ComponentRecipe, StoredForm, TensorRecipe } from '../../weights/store/layout';
 import { layerRecipe, packOf, plainRecipe, tensorRecipes } from '../layers/recipes';
 import { shapeOfTensor } from '../layers/tensor-shapes';
 import { textEncoderRecipe } from '../umt5/text-encoder-recipe';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { relativeRms } from '../../gpu';
-import type { StepCache } from '../../pipeline/caches';
+import type { StepCache } from '../../pipeline/step-cache';
 import { openCheckpoint } from '../../weights/testing/checkpoint';
 import { readModelConfig } from './model-config';
 import { denoiseTokens, type TokenDenoising, tokenRequest } from './testing/denoise';

@@ -30,7 +30,7 @@ const commonFiles = [
   'vae/config.json',
 ] as const;
 
-/** What only some models of a kind that varies have: the second transformer, or the image encoder. */
+/** Parts that only some models of a varying kind have: the second transformer, or the image encoder. */
 const ownFiles = ['transformer_2/config.json', 'image_encoder/config.json', processorFile] as const;
 
 /** What the library has to know of the models of a kind. */

@@ -1,12 +1,11 @@
 import { KinoraError } from '../../contract';
 import type { RecognisedFile } from '../../pipeline/installation';
 import { type Checkpoint, checkpointOf, type TensorFile } from '../../weights';
-import { checkArchitecture } from '../naming/architecture';
-import { type ComponentTensors, canonicalise } from '../naming/canonicalise';
+import { type ComponentTensors, canonicalise, checkArchitecture } from '../naming/canonicalise';
 import { type ComponentArchitecture, diffusersNaming } from '../naming/component';
-import type { Contents } from '../naming/contents';
 import {
   byMark,
+  type Contents,
   foreign,
   lora,
   namedByItself,
@@ -109,7 +108,7 @@ export function locateComponent(
 ): ComponentTensors {
   const architecture = architectureOf(component, config);
   const { name, component: actual } = recogniseBy(recognisers(config.kind), files);
-  // What is not recognised passes; the transformers of a pair look alike.
+  // A file that is not recognised passes; the transformers of a pair look alike.
   if (name !== '' && actual !== (isExpert(component) ? 'transformer' : component)) {
     const label = files.map(({ file }) => file.name).join(', ');
     throw new KinoraError(

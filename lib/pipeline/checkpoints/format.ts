@@ -19,7 +19,7 @@ export class UnusableFile extends Error {
   }
 }
 
-/** What a run is, as fingerprints: only the same run of the same model goes on from its files. */
+/** Fingerprints of a run: only the same run of the same model goes on from its files. */
 export interface RunIdentity {
   readonly model: string;
   readonly request: string;

@@ -72,9 +72,9 @@ export interface RunSaving {
   readonly storage: RunStorage;
   /** A new run when absent: what was saved is discarded. */
   readonly continuation?: Continuation | undefined;
-  /** What was saved, as far as that is known. */
+  /** The saved state, as far as that is known. */
   readonly checkpoint?: CheckpointInfo | undefined;
-  /** What became of the prompt; kept with the run. */
+  /** The outcome of the prompt's optimisation; kept with the run. */
   readonly promptOptimization?: PromptOptimization | null;
   /** Shortest time between two checkpoints, in seconds; 20 when absent. */
   readonly intervalSeconds?: number | undefined;

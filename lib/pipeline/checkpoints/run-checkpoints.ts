@@ -4,9 +4,9 @@ import type { NamedTensors } from '../model';
 import type { SavedClip, SavedConditions, SavedRun } from './saved-run';
 import type { CheckpointWriter } from './writer';
 
-/** What {@link RunCheckpoints} consists of. */
+/** Parts of {@link RunCheckpoints}. */
 export interface RunCheckpointsParts {
-  /** What the run starts from; null where it starts anew. */
+  /** The saved state from which the run goes on; null where it starts anew. */
   readonly saved: SavedRun | null;
   /** Whether it only decodes what is saved. */
   readonly decodes: boolean;
@@ -45,7 +45,7 @@ export class RunCheckpoints {
     return conditions?.clip === clip ? conditions.image : null;
   }
 
-  /** Where the denoising of a clip goes on; null where it begins. */
+  /** The state from which the denoising of a clip goes on; null where it begins. */
   stateOf(clip: number): DenoiseState | null {
     const { saved } = this.parts;
     return (saved?.clips.length === clip && saved.state?.denoise) || null;

@@ -22,7 +22,7 @@ export interface RunStorage {
 
 /** Names of the files of a run. */
 export const fileNames = {
-  /** What is known from its start on. */
+  /** Facts that are known from its start on. */
   run: 'run',
   /** What the clip under way is denoised from. */
   conditions: 'conditions',
@@ -33,11 +33,11 @@ export const fileNames = {
 } as const;
 export type StateFile = (typeof fileNames.states)[number];
 
-/** What is known of a run from its start on. */
+/** Facts of a run that are known from its start on. */
 export interface RunValues {
   /** How often it was interrupted and resumed. */
   readonly resumes: number;
-  /** What became of the prompt; null where nothing was asked for. */
+  /** The outcome of the prompt's optimisation; null where nothing was asked for. */
   readonly promptOptimization: PromptOptimization | null;
 }
 
@@ -154,7 +154,7 @@ export function tensorsOf({
   return [sample, last, before, prediction];
 }
 
-/** What became of the prompt in a saved run; null where none is saved. */
+/** The outcome of the prompt's optimisation in a saved run; null where none is saved. */
 export async function savedPromptOptimization(
   storage: RunStorage,
 ): Promise<PromptOptimization | null> {

@@ -18,7 +18,7 @@ import {
 /** Shortest time between two states, in seconds. */
 const usualInterval = 20;
 
-/** What a {@link CheckpointWriter} writes, and where. */
+/** Inputs of a {@link CheckpointWriter}, and the place of its files. */
 export interface WriterOptions {
   readonly storage: RunStorage;
   readonly run: RunIdentity;

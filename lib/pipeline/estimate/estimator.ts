@@ -1,7 +1,7 @@
 import type { ProgressEvent } from '../../contract';
 import { type Cost, type Stage, sum } from './stages';
 
-/** What work takes on a device with a model, as a multiple of the seconds of a usual device of its class. */
+/** The time of work on a device with a model, as a multiple of the seconds of a usual device of its class. */
 export type Paces = Partial<Record<Cost, number>>;
 
 /** A stage, and how many of its pieces are done. */
@@ -21,7 +21,7 @@ export class RunEstimator {
   /** Work of the decode as a multiple of that of whole frames. */
   decodeWork = 1;
   readonly #stages: RunStage[];
-  /** What was measured: the seconds that work took, and those that are usual. */
+  /** A measurement: the seconds that work took, and those that are usual. */
   readonly #measured: { readonly cost: Cost; readonly seconds: number; readonly usual: number }[] =
     [];
   /** Index of the stage that is under way, −1 before the first; and when it was last measured. */
@@ -64,7 +64,7 @@ export class RunEstimator {
     } else if (this.#present) this.#reach(doneAfter(event, this.#present));
   }
 
-  /** What is to be said now: the share of the expected time that has passed, which never falls. */
+  /** The share of the expected time that has passed, which never falls. */
   current(): { readonly share: number; readonly secondsRemaining: number } {
     const secondsRemaining = this.secondsLeft();
     const whole = sum(this.#stages.map((stage) => this.#secondsOf(stage, 0)));

@@ -7,11 +7,11 @@ import {
   type Phase,
   type Size,
 } from '../../contract';
-import { passesOfSteps } from '../caches/passes';
 import { type ClipJoin, joinOf, planClips } from '../clips';
 import { latentSizeOf } from '../latents';
 import type { ModelCounts } from '../model';
 import type { Sampling } from '../profiles';
+import { passesOfSteps } from '../step-cache';
 
 /** Kinds of work; each has a pace of its own on a device. `open` is the first part of the phase `load`. */
 export type Cost = Phase | 'open' | 'tiny-decode';
@@ -39,7 +39,7 @@ export interface Stage {
   readonly phase: Phase;
   readonly clip: number;
   readonly cost: Cost;
-  /** What a usual device of the class takes for each of its pieces. */
+  /** Seconds of a usual device of the class for each of its pieces. */
   readonly pieces: readonly number[];
   /** Frames that it hands out, and those that stages before it do. */
   readonly frames: number;

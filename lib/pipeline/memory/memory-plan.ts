@@ -45,7 +45,7 @@ export interface Tiling {
 /** How a clip is decoded: in whole frames or in tiles. */
 export type DecodeTiles = Tiling | 'full';
 
-/** What denoising takes in chunks of one size, by what stays on the device. */
+/** Memory of denoising in chunks of one size, by what stays on the device. */
 export interface DenoiseCosts {
   /** Tokens that go through a block together, at most. */
   readonly chunkTokens: number;
@@ -64,7 +64,7 @@ export interface DecodeOption {
   readonly work: number;
 }
 
-/** What a model has counted of its stages. */
+/** The bytes that a model has counted of its stages. */
 export interface StageCosts {
   readonly native: ClipSize;
   readonly precision: Precision;
@@ -77,7 +77,7 @@ export interface StageCosts {
   readonly denoising: readonly [DenoiseCosts, ...DenoiseCosts[]];
   /** Ways to decode, the best one first. */
   readonly decoding: readonly DecodeOption[];
-  /** What decoding a preview takes beside the denoising; absent where no decoder is fast enough for it. */
+  /** Memory of decoding a preview beside the denoising; absent where no decoder is fast enough for it. */
   readonly preview?: DeviceBytes;
 }
 
@@ -97,7 +97,7 @@ export interface MemoryPlan {
   readonly residency: Residency;
   /** How the clip is decoded. */
   readonly tiles: DecodeTiles;
-  /** What that costs, as a multiple of whole frames. */
+  /** Its cost, as a multiple of whole frames. */
   readonly decodeWork: number;
   /** Whether there is room to decode previews while the denoiser is on the device. */
   readonly previews: boolean;
@@ -226,7 +226,7 @@ export class MemoryPlanner {
     };
     const [two, three] = [most(2), most(3)];
     if (two < 0 || blocks <= 2) return null;
-    // Where most blocks are streamed, a third set evens out reads that take longer than others.
+    // If most blocks are streamed, a third set evens out reads that take longer than others.
     return three >= 0 && three < blocks / 2 && blocks - three > 3
       ? { residentBlocks: three, bufferSets: 3 }
       : { residentBlocks: two, bufferSets: 2 };
@@ -270,7 +270,7 @@ export class MemoryPlanner {
   }
 }
 
-/** What two things take that are on the device at the same time. */
+/** Memory of two things that are on the device at the same time. */
 function together(a: DeviceBytes, b: DeviceBytes): DeviceBytes {
   return {
     weights: a.weights + b.weights,

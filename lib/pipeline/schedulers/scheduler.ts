@@ -64,7 +64,7 @@ export interface Sampler {
   schedule(options: ScheduleOptions): Scheduler;
 }
 
-/** What a schedule depends on. */
+/** Inputs of a schedule. */
 export interface ScheduleOptions {
   /** 1 or more. */
   readonly steps: number;

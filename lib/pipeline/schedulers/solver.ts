@@ -56,12 +56,12 @@ export const stepGraph = memoised((guided: boolean, stochastic: boolean, width: 
   return g;
 });
 
-/** What the graph of a step is run on. */
+/** The sizes on which the graph of a step runs. */
 export function stepSizes(rows: number): GraphSizes {
   return { chunks: [], sizes: { R: rows }, classed: new Set(), ranks: new Map() };
 }
 
-/** What the memory of a sampling depends on. */
+/** Inputs of the memory count of a sampling. */
 export type SolverForm = Pick<Scheduler, 'stochastic' | 'evaluations'> & {
   /** Whether there is a second branch. */
   readonly guided: boolean;

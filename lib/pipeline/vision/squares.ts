@@ -36,7 +36,7 @@ export interface Squares {
   readonly count: number;
 }
 
-/** Where an image lies after scaling, and where the squares start in it. */
+/** Size of an image after scaling, and the starts of the squares in it. */
 export interface SquareLayout {
   readonly width: number;
   readonly height: number;

@@ -18,14 +18,14 @@ import {
   visionRows,
 } from '../../graph';
 
-/** What a tower reads and how. */
+/** Configuration of a tower. */
 export interface TowerOptions {
   /** Gives a tensor by its name in `visionTensors`. */
   readonly read: (name: string) => Promise<Float32Array>;
   /** Whether all layers stay on the device; else they follow each other in the same buffers, for one picture. */
   readonly resident?: boolean;
   readonly signal?: AbortSignal | undefined;
-  /** What is computed of the rows besides. */
+  /** Further results that are computed of the rows. */
   readonly graphs?: readonly Graph[];
 }
 

@@ -1,6 +1,7 @@
 /** Everything of lib/video inside a Web Worker, where the application runs it; for tests only. */
-import { coverCrop } from '../cover-crop';
+
 import { createVideoWriter, type VideoWriterOptions } from '../encoder';
+import { coverCrop } from '../frame-image';
 import { I420Scaler } from '../i420-scaler';
 import { decodeImage } from '../image';
 

@@ -93,7 +93,7 @@ export function decodeElements(bytes: Uint8Array, dtype: string, tensor: string)
 }
 
 /**
- * What an fp8 tensor is to be multiplied by: one number, or one for each row.
+ * The factors of an fp8 tensor: one number, or one for each row.
  *
  * @throws KinoraError `MODEL_FILE_INVALID`
  */

@@ -1,7 +1,7 @@
 import { blockSize } from './blocks';
 import { wasm } from './kernels-module';
 
-/** Where blocks are written: whole arrays, or views into larger ones. */
+/** The target of blocks: whole arrays, or views into larger ones. */
 export interface BlockTarget {
   /** 32·bits/8 bytes per block. */
   readonly values: Uint8Array;
@@ -32,7 +32,7 @@ export interface Codec extends ElementType {
   readonly decoder: Decoder | null;
 }
 
-/** What `assembly/index.ts` exports. */
+/** The exports of `assembly/index.ts`. */
 interface Exports extends Record<Decoder, (elements: number) => void> {
   readonly memory: WebAssembly.Memory;
   readonly chunkElements: WebAssembly.Global<'i32'>;

@@ -63,7 +63,7 @@ function quantised(weight: Float32Array, rows: number, columns: number, bits: 8 
 }
 
 /**
- * What blocks stand for: [N, K] in f32.
+ * The values of blocks: [N, K] in f32.
  *
  * @throws TypeError when K is no multiple of 32 or the lengths disagree
  */

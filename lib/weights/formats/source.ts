@@ -49,7 +49,7 @@ export function blobFile(name: string, blob: Blob): WeightFile {
   };
 }
 
-/** What the browser throws when a file cannot be read, as an error that names the file. */
+/** The browser's error for a file that it cannot read, as an error that names the file. */
 export function readError(name: string, thrown: unknown): unknown {
   if (!(thrown instanceof DOMException)) return thrown;
   if (thrown.name === 'NotFoundError') {
@@ -118,7 +118,7 @@ export function checkPath(path: string): string {
  * or a local one. `read` is for its header; `stream` for everything after.
  */
 export interface ByteSource extends WeightFile {
-  /** What the file is: its etag on the hub, or name, size and date of a local file. */
+  /** Identity of the file: its etag on the hub, or name, size and date of a local file. */
   readonly identity: string;
   /** SHA-256 in hex as the hub announced it; null where it announced none. */
   readonly sha256: string | null;

@@ -18,7 +18,7 @@ export interface TensorFile {
   readonly gguf: GgufHeader | null;
 }
 
-/** What else people take for weights, by its first bytes. */
+/** Other files that people take for weights, by their first bytes. */
 const unknownFormats: readonly (readonly [start: string, what: string])[] = [
   ['\u0080\u0002', 'a PyTorch file of before 1.6; its safetensors or GGUF form is needed'],
   ['version https://git-lfs', 'a Git LFS pointer: the weights themselves were not fetched'],

@@ -13,7 +13,7 @@ const storageTypes: Readonly<Record<string, readonly [dtype: string, bytes: numb
 const orderedDict = 'collections OrderedDict';
 const rebuildTensor = 'torch._utils _rebuild_tensor_v2';
 
-/** Of the archive's directory and of its pickle: far beyond those of any known model. */
+/** Largest size of the archive's directory and of its pickle: far beyond those of any known model. */
 const maxTableBytes = 2 ** 25;
 
 class Global {
@@ -38,7 +38,7 @@ class Tensor {
   ) {}
 }
 
-/** What training tools keep a state dict in, from the outermost on. What lies beside it is not read. */
+/** Keys under which training tools keep a state dict, from the outermost on. Entries beside it are not read. */
 const wrappers = ['state_dict', 'gen_model', 'generator'] as const;
 
 /** What a pickle may be made of here. A tuple is an array. */
@@ -256,7 +256,7 @@ function storageOf(id: Value): Storage {
   throw new RangeError(`a storage ${name.slice(0, 100)}`);
 }
 
-/** What a class makes of its arguments: an empty table, or a tensor. */
+/** Makes the value of a class of its arguments: an empty table, or a tensor. */
 function reduce(args: Value, type: Value): Value {
   const name = type instanceof Global ? type.name : '';
   if (!Array.isArray(args)) throw new RangeError('no arguments');

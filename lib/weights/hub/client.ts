@@ -32,7 +32,7 @@ const entrySchema = z.object({
   lfs: z.object({ oid: z.string(), size: bytes }).optional(),
 });
 
-/** What people write at the top of a repository's README. */
+/** The metadata at the top of a repository's README. */
 const cardSchema = z
   .looseObject({
     license: z.union([z.string(), z.array(z.string())]).optional(),
@@ -71,7 +71,7 @@ export interface RemoteFile {
   readonly size: number;
   readonly identity: string;
   readonly sha256: string | null;
-  /** Of small files of a hub. */
+  /** SHA-1 by Git; only small files of a hub have one. */
   readonly gitSha1: string | null;
   /** Page of its repository; null for a link. */
   readonly page: string | null;

@@ -153,7 +153,7 @@ export class RangeReader {
       this.etags.add(etag);
     }
     if (status === 206) {
-      // Where the header is hidden from the page, the length has to be the one that was asked for.
+      // If the header is hidden from the page, the length has to be the one that was asked for.
       const left = this.end - this.#position;
       const right = range ? range.start === this.#position : (bodyLength(headers) ?? left) === left;
       if (right) return 0;

@@ -104,7 +104,7 @@ export class RetryBudget {
   constructor(
     readonly clock: Clock,
     readonly policy: RetryPolicy,
-    /** What is fetched, for messages: "file a.json". */
+    /** Name of the fetched file for messages: "file a.json". */
     readonly subject: string,
     readonly onWait?: (sentence: string, waitMs: number) => void,
     /** Host of the hub; absent where the file may lie elsewhere. */
@@ -151,7 +151,7 @@ export class RetryBudget {
     const wait =
       failure.waitMs === null ? '' : ` and asks to wait ${Math.ceil(failure.waitMs / 1000)} s`;
     const reason = `${failure.sentence}${wait}.`;
-    // Where the hub is away, what was asked for first says nothing.
+    // If the hub is away, the first failed request tells nothing.
     const sentence =
       failure.code === 'HUB_UNREACHABLE' && this.server !== undefined
         ? `The hub ${this.server} cannot be reached: ${reason}`

@@ -1,7 +1,6 @@
 import { convertToBlocks, decodeElements, scaled } from '../convert/elements';
 import type { BlockTarget } from '../convert/kernels';
-import { type Place, rowRanges, rowsOf } from './layout';
-import type { TensorRecipe } from './recipe';
+import { type Place, rowRanges, rowsOf, type TensorRecipe } from './layout';
 
 /** Memory for blocks that are converted, used again and again: fresh memory would take longer to get. */
 export class BlockBuffer {
@@ -19,9 +18,9 @@ export class BlockBuffer {
   }
 }
 
-/** What a piece of a tensor became. */
+/** A converted piece of a tensor. */
 export interface Converted {
-  /** What is to be written where in the pack: elements, and scales where there are any. */
+  /** Bytes and their places in the pack: elements, and scales where there are any. */
   readonly regions: readonly { readonly at: number; readonly bytes: Uint8Array }[];
   /** Σ (stored − source)² and Σ source²; both 0 where nothing was rounded. */
   readonly squaredError: number;

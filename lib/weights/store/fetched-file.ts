@@ -5,14 +5,14 @@ import { type ByteSource, SourceChanged } from '../formats/source';
 import type { StoreFolder } from './folder';
 import type { SourceHash } from './hashes';
 
-/** What is fetched, and the hash that runs over it. */
+/** A source, and the hash that runs over its bytes. */
 export interface Fetching {
   readonly source: ByteSource;
   readonly hash: SourceHash;
   readonly signal: AbortSignal;
 }
 
-/** What is done with the bytes of a file. */
+/** Target of the bytes of a file. */
 interface Target {
   readonly write: (at: number, piece: Uint8Array) => unknown;
   /** Called with the bytes that are written and hashed, at the beginning and with each piece. */

@@ -12,7 +12,7 @@ export interface InstallFilesOptions {
   /** The component's folder in the store. */
   readonly folder: StoreFolder;
   readonly component: ComponentId;
-  /** What to keep under which path. */
+  /** A file and its path in the store. */
   readonly files: readonly {
     readonly path: string;
     readonly source: ByteSource;
@@ -85,7 +85,7 @@ export async function installFiles(options: InstallFilesOptions): Promise<Stored
 
 /** @throws KinoraError `MODEL_FILE_INVALID` for a name that the store itself uses beside the files */
 function checkName(path: string): void {
-  // What is being written ends in something more.
+  // A file that is being written has a further ending.
   const isOwn = /^manifest\.json(\.|$)/i.test(checkPath(path)) || path.includes(recordEnding);
   if (!isOwn) return;
   throw new KinoraError('MODEL_FILE_INVALID', `No file of a model may be called ${path}.`);

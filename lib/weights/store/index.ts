@@ -1,17 +1,28 @@
 export { fetchFile, forgetFetched, readChecked, startingOver } from './fetched-file';
 export { installFiles } from './files';
-export { findFinisher, finisherFile } from './finisher';
-export type { KeptFile } from './folder';
-export { modelFolderOf, type StoreFolder, type StoreWriter, writeError } from './folder';
+export {
+  type KeptFile,
+  modelFolderOf,
+  type StoreFolder,
+  type StoreWriter,
+  storeOfModel,
+  writeError,
+} from './folder';
 export { createSourceHash, type SourceHash, sourceHashService } from './hashes';
 export { installComponent, installProgress } from './install';
 export type { InstallProgress } from './installation';
 export { keepStart } from './kept-start';
-export { findLanguageModel, languageModelFile, toolFolder } from './language-model';
-export { storedBytes } from './layout';
+export { type ComponentRecipe, type StoredForm, storedBytes, type TensorRecipe } from './layout';
 export { modelLock, openModelStore, opfsFolder } from './opfs';
-export type { ComponentRecipe, StoredForm, TensorRecipe } from './recipe';
-export { checkerConfig, checkerWeights, findSafetyChecker } from './safety-checker';
-export { storeOfModel } from './shared';
 export { openStoredComponent, readStoredComponent, type StoredCheckpoint } from './stored';
+export {
+  checkerConfig,
+  checkerWeights,
+  findFinisher,
+  findLanguageModel,
+  findSafetyChecker,
+  finisherFile,
+  languageModelFile,
+  toolFolder,
+} from './stored-tools';
 export { deleteComponent, verifyComponent } from './verify';

@@ -9,7 +9,7 @@ import { f32, safetensorsBytes } from '../testing/files';
 import { installComponent, installProgress } from './install';
 import type { InstallOptions, InstallProgress } from './installation';
 import { keepStart } from './kept-start';
-import type { ComponentRecipe } from './recipe';
+import type { ComponentRecipe } from './layout';
 import { openStoredComponent } from './stored';
 import { diskStore } from './testing/disk';
 import { type TestSource, testSource } from './testing/source';

@@ -1,16 +1,15 @@
-import type { StoredComponent } from '../../contract';
-import type { ByteSource } from '../formats/source';
+import { at, type StoredComponent } from '../../contract';
+import type { ByteSource, WeightFile } from '../formats/source';
 import { convertSources } from './conversion';
 import { type FetchRecord, isLost, readFetched, recordEnding } from './fetched-file';
-import { type StoreFolder, writeFile } from './folder';
-import { createChecksum, createSourceHash } from './hashes';
-import type { InstallOptions } from './installation';
-import { Journal } from './journal';
-import { checkRecipe, layoutOf } from './layout';
-import { readManifest, writeManifest } from './manifest';
-import { prepare, removeTraces } from './resume';
-import { describe, fingerprint } from './summary';
-import { locatedTensor, planUnits, unitBytes } from './units';
+import { type KeptFile, type StoreFolder, writeFile } from './folder';
+import { type Checksum, createChecksum, createSourceHash } from './hashes';
+import type { Installation, InstallOptions } from './installation';
+import { Journal, type JournalState } from './journal';
+import { keptFiles } from './kept-start';
+import { checkRecipe, type Layout, layoutOf, rowRanges } from './layout';
+import { type ComponentManifest, deleteManifest, readManifest, writeManifest } from './manifest';
+import { locatedTensor, type Plan, planUnits, unitBytes } from './units';
 
 /**
  * Installs a component: streams its files, converts each unit and writes it to its place, and notes it in the journal
@@ -72,7 +71,7 @@ export interface BegunInstallation {
   readonly bytesStored: number;
 }
 
-/** Where an unfinished installation in this folder stands; null when there is none. */
+/** The progress of an unfinished installation in this folder; null when there is none. */
 export async function installProgress(folder: StoreFolder): Promise<BegunInstallation | null> {
   const { state } = await Journal.open(folder, await createChecksum());
   if (state.state === 'underway') return state;
@@ -84,4 +83,182 @@ export async function installProgress(folder: StoreFolder): Promise<BegunInstall
   }
   const bytesDone = sources.reduce((sum, { bytes }) => sum + bytes, 0);
   return sources.length > 0 ? { sources, bytesDone, bytesStored: bytesDone } : null;
+}
+
+/** Leaves what the journal tells where the installation can go on from there, or else begins anew. */
+async function prepare(installation: Installation, replaces: boolean): Promise<void> {
+  const { options, print, journal } = installation;
+  const obstacle = replaces ? null : await findObstacle(installation);
+  if (!replaces && journal.state.state === 'underway' && obstacle === null) return;
+  if (obstacle !== null) options.onRestart?.(obstacle);
+  await journal.remove();
+  await discard(options.folder);
+  const sources = options.sources.map(({ name, identity, size }) => ({ name, identity, size }));
+  await journal.append({ type: 'begin', plan: print, sources });
+}
+
+/** Deletes what only an installation needs. */
+async function removeTraces(folder: StoreFolder): Promise<void> {
+  for (const name of await folder.list()) {
+    if (name === 'journal' || isKeptStart(name)) await folder.remove(name);
+  }
+}
+
+/** Why the installation cannot go on from the journal's state; null when it can, or when there is no journal. */
+async function findObstacle(installation: Installation): Promise<string | null> {
+  const { options, plan, print, hash } = installation;
+  const { state } = installation.journal;
+  if (state.state === 'none') return null;
+  if (state.state === 'broken') return 'The record of what was fetched so far is damaged.';
+  const changed = options.sources.find(({ identity, size }, i) => {
+    const before = state.sources[i];
+    return before && (before.identity !== identity || before.size !== size);
+  });
+  if (changed) return `${changed.name} was changed at its source.`;
+  if (state.plan !== print) return 'It was begun from other files or in another form.';
+  for (const [pack, bytes] of writtenBytes(plan, state.units.length)) {
+    const file = await options.folder.open(pack);
+    if (!file || file.size < bytes) return `${pack} is not as it was written.`;
+  }
+  if (state.hash !== null && !(await hash.resume(state.hash))) {
+    return 'It was begun by another version.';
+  }
+  return null;
+}
+
+/** How long each pack must be when so many units are done. */
+function writtenBytes({ units, conversions }: Plan, done: number): Map<string, number> {
+  const bytes = new Map<string, number>();
+  for (const { tensor, firstRow, rows } of units.slice(0, done).flatMap((unit) => unit.pieces)) {
+    const conversion = conversions[tensor];
+    if (!conversion) continue;
+    const { place, recipe } = conversion;
+    const { elements, scales } = rowRanges(place, firstRow, rows);
+    const end = recipe.reorder ? place.offset + place.bytes : (scales ?? elements)[1];
+    bytes.set(place.pack, Math.max(bytes.get(place.pack) ?? 0, end));
+  }
+  return bytes;
+}
+
+/** Deletes what an installation wrote, but not the start of a source, which belongs to the next one. */
+async function discard(folder: StoreFolder): Promise<void> {
+  // The manifest first: a component without one is not there.
+  await deleteManifest(folder);
+  for (const name of await folder.list()) {
+    if (!isKeptStart(name)) await folder.remove(name);
+  }
+}
+
+function isKeptStart(name: string): boolean {
+  const index = Number(/^start-(\d+)\./.exec(name)?.[1] ?? Number.NaN);
+  return Object.values(keptFiles(index)).includes(name);
+}
+
+/** A file that is kept as it is, with the checksum of its bytes. */
+type SummedFile = KeptFile & { readonly checksum: string };
+
+/** Identifies every byte of a component: what is made of which sources, and the files that are kept with it. */
+function fingerprint(
+  { conversions, units }: Plan,
+  sources: readonly ByteSource[],
+  files: readonly SummedFile[],
+  checksum: Checksum,
+): string {
+  const weights: readonly WeightFile[] = sources;
+  const converted = conversions.map(({ place, located, rowsPerPiece, recipe }) => [
+    place,
+    recipe.source,
+    weights.indexOf(located.file),
+    located.entry,
+    located.scale?.entry,
+    rowsPerPiece,
+  ]);
+  const from = sources.map(({ identity, size }) => [identity, size]);
+  const kept = files.map(({ name, checksum: sum }) => [name, sum]);
+  const all = JSON.stringify([from, converted, units.length, kept]);
+  return checksum([new TextEncoder().encode(all)]);
+}
+
+/** The manifest of a component of which every unit is done. */
+function describe(
+  options: InstallOptions,
+  { conversions, units }: Plan,
+  layout: Layout,
+  kept: readonly SummedFile[],
+  plan: string,
+  journal: JournalState,
+): ComponentManifest {
+  if (journal.state !== 'underway') throw new TypeError('nothing was installed');
+  const sums = conversions.map(() => ({ squaredError: 0, squaredNorm: 0 }));
+  const checksums = conversions.map(() => new Map<number, string>()); // first row → checksum
+  for (const [u, unit] of units.entries()) {
+    for (const [p, piece] of unit.pieces.entries()) {
+      const record = at(at(journal.units, u), p);
+      const sum = at(sums, piece.tensor);
+      sum.squaredError += record.squaredError;
+      sum.squaredNorm += record.squaredNorm;
+      at(checksums, piece.tensor).set(piece.firstRow, record.checksum);
+    }
+  }
+  const tensors = conversions.map(({ place, located, rowsPerPiece, recipe }, i) => ({
+    ...place,
+    shape: [...place.shape],
+    sourceType: located.entry.dtype,
+    relativeError: relativeError(at(sums, i)),
+    // Reordered tensors have one checksum, whatever their first dimension is now.
+    rowsPerChecksum: recipe.reorder ? Math.max(1, place.shape[0] ?? 1) : rowsPerPiece,
+    checksums: [...at(checksums, i)].sort(([a], [b]) => a - b).map(([, sum]) => sum),
+  }));
+  const files = new Map([
+    ...layout.packs,
+    ...kept.map(({ name, bytes }) => [name, bytes.length] as const),
+  ]);
+  const stored = componentOf(options, conversions, tensors, files, journal.digests);
+  return {
+    version: 1,
+    stored,
+    plan,
+    files: Object.fromEntries(files),
+    tensors,
+    fileChecksums: Object.fromEntries(kept.map(({ name, checksum }) => [name, checksum])),
+  };
+}
+
+function relativeError(sum: { squaredError: number; squaredNorm: number }): number {
+  return sum.squaredNorm > 0 ? Math.sqrt(sum.squaredError / sum.squaredNorm) : 0;
+}
+
+function componentOf(
+  { component, precision, sources, sourceNames }: InstallOptions,
+  conversions: Plan['conversions'],
+  tensors: readonly { readonly name: string; readonly relativeError: number }[],
+  files: ReadonlyMap<string, number>,
+  digests: readonly string[],
+): StoredComponent {
+  const bytesOf = new Map<string, number>(); // element type → bytes of source
+  for (const { located } of conversions) {
+    const { dtype, start, end } = located.entry;
+    bytesOf.set(dtype, (bytesOf.get(dtype) ?? 0) + end - start);
+  }
+  const [sourceType = ''] = [...bytesOf].sort(([, a], [, b]) => b - a)[0] ?? [];
+  const worst = tensors.reduce<StoredComponent['worst']>(
+    (most, { name, relativeError: error }) =>
+      error > (most?.relativeError ?? 0) ? { tensor: name, relativeError: error } : most,
+    null,
+  );
+  const now = new Date().toISOString();
+  return {
+    component,
+    sources: sources.map(({ name, size }, i) => ({
+      name: sourceNames?.[i] ?? name,
+      bytes: size,
+      sha256: at(digests, i),
+    })),
+    sourceType,
+    precision,
+    worst,
+    bytesStored: [...files.values()].reduce((sum, bytes) => sum + bytes, 0),
+    completedAt: now,
+    verifiedAt: now,
+  };
 }

@@ -4,8 +4,7 @@ import type { ByteSource } from '../formats/source';
 import type { KeptFile, StoreFolder } from './folder';
 import type { Checksum, SourceHash } from './hashes';
 import type { Journal } from './journal';
-import type { Layout } from './layout';
-import type { ComponentRecipe } from './recipe';
+import type { ComponentRecipe, Layout } from './layout';
 import type { Plan } from './units';
 
 /** How far an installation is. */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { StoreFolder, StoreWriter } from './folder';
 import type { Checksum } from './hashes';
 
-/** What is known of a piece once it is written. */
+/** Facts of a piece that is written. */
 const pieceSchema = z.object({
   checksum: z.string(),
   squaredError: z.number(),
@@ -38,7 +38,7 @@ const recordSchema = z.discriminatedUnion('type', [
 ]);
 export type JournalRecord = z.output<typeof recordSchema>;
 
-/** Where an installation stands, by its journal. */
+/** The state of an installation, by its journal. */
 export type JournalState =
   | { readonly state: 'none' }
   | {

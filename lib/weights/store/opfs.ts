@@ -123,7 +123,7 @@ async function directory(
   return folder;
 }
 
-/** What the action gives; null when the file or folder is not there. */
+/** The result of the action; null when the file or folder is not there. */
 async function nullIfAbsent<T>(action: () => Promise<T>): Promise<T | null> {
   try {
     return await action();

@@ -18,7 +18,7 @@ export interface StoredCheckpoint extends Checkpoint {
 /** Tensors whose bytes are this close in a pack are read in one go. */
 const gapBytes = 64 * 1024;
 
-/** What is known of a component; null when it is not complete. */
+/** The facts of a component; null when it is not complete. */
 export async function readStoredComponent(folder: StoreFolder): Promise<StoredComponent | null> {
   return (await readManifest(folder))?.stored ?? null;
 }

@@ -3,8 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { LocatedTensor } from '../formats/located';
 import { blobFile } from '../formats/source';
-import { layoutOf, storedBytes } from './layout';
-import type { ComponentRecipe } from './recipe';
+import { type ComponentRecipe, layoutOf, storedBytes } from './layout';
 import { planUnits } from './units';
 
 const tensor = fc.record({

@@ -1,8 +1,7 @@
 import { KinoraError } from '../../contract';
 import type { LocatedTensor } from '../formats/located';
 import type { WeightFile } from '../formats/source';
-import { type Layout, type Place, rowsOf } from './layout';
-import type { TensorRecipe } from './recipe';
+import { type Layout, type Place, rowsOf, type TensorRecipe } from './layout';
 
 /**
  * Source bytes that are fetched, converted and written together: a slow line loses little of them, and

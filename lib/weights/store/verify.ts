@@ -94,7 +94,7 @@ async function* hashed(file: WeightFile): AsyncGenerator<number, string> {
   return hash.digest();
 }
 
-/** What the checksum of this index is of. */
+/** Reads the piece whose checksum has this index. */
 async function readPart(tensor: StoredTensor, pack: WeightFile, index: number) {
   const { rows } = rowsOf(tensor.shape);
   const first = index * tensor.rowsPerChecksum;

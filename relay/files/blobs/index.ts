@@ -8,7 +8,7 @@ import type { Config } from '../../config';
 
 /** Large files, on disk or in a bucket. Keys are made by the relay: `outputs/ab/….mp4`. */
 export interface BlobStore {
-  /** Where blobs are files of this machine; null for a bucket. */
+  /** The folder of blobs on this machine; null for a bucket. */
   readonly folder: string | null;
   /** Takes a file of this machine into the store, which may move it: a blob is there whole or not at all. */
   putFile(key: string, file: string, type: string): Promise<void>;

@@ -20,7 +20,7 @@ const idleTimeoutMs = 30_000;
 
 interface Order {
   readonly method: 'GET' | 'HEAD' | 'PUT' | 'DELETE';
-  /** Of the object; the bucket itself without one. */
+  /** Key of the object; the bucket itself without one. */
   readonly key?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly file?: { readonly path: string; readonly bytes: number };

@@ -9,7 +9,7 @@ import {
 import { sniffImage } from '../../../lib/video/sniff';
 import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
-import { GuardError } from '../../guard/errors';
+import { GuardError } from '../../guard/addresses';
 import { fetchOk } from '../../guard/guard';
 import type { NewJob } from '../../jobs/submit';
 import { workUntil } from '../../loop';

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { bareAddress, groupPairs, KinoraError } from '../../../lib/contract';
 import { ApiError, type LoraNeed, needOfLora, type Submission } from '../../../lib/contract/v3';
 import { parseAddress } from '../../../lib/weights/hub/address';
-import { GuardError } from '../../guard/errors';
+import { GuardError } from '../../guard/addresses';
 import { shortened } from '../../http/input';
 import { Kept } from '../../kept';
 import type { JobLora } from '../../store/schema';
@@ -17,7 +17,7 @@ import type { IntakeContext } from './index';
 const notFound = '';
 
 /**
- * What a path of an adapter means: the name of an uploaded file (no slash, ends in `.safetensors`), the
+ * The meaning of an adapter's path: the name of an uploaded file (no slash, ends in `.safetensors`), the
  * address of an upload, a hub repository or file, or a link.
  *
  * @throws ApiError `INVALID_PARAMETER` naming the field
@@ -97,7 +97,7 @@ function isUploadName(path: string): boolean {
 /** Longest request for a look at an adapter, in milliseconds: a submission waits for it. */
 const totalMs = 2000;
 const maxListBytes = 4_000_000;
-/** What links and the hub said lately, also that they could not be read. */
+/** The latest answers of links and of the hub, failures too. */
 const known = new Kept<LoraNeed | null>(60_000, 1000);
 
 const listSchema = z.array(z.looseObject({ path: z.string() }));
@@ -147,7 +147,7 @@ function get(
   return guard.fetch(url, { redirects: 5, maxBytes, totalMs });
 }
 
-/** Where the hub has an adapter: the one of its repository, or the first of its pair, where it names no file. */
+/** File of an adapter on the hub: the one of its repository, or the first of its pair, where it names no file. */
 async function hubUrl(
   context: IntakeContext,
   { repository, file }: Extract<JobLora, { from: 'hub' }>,

@@ -7,6 +7,12 @@ import {
   type SharedRequest,
   sharedRequestOf,
 } from '../../../lib/contract/v3';
+import { sniffImage } from '../../../lib/video/sniff';
+import { success } from '../../http/reply';
+import { picturesOf } from '../outputs/video';
+import { type FileHandler, type FilesContext, invalidField } from '../requests';
+import { serveBlob } from '../serving';
+import type { FoundShare } from './rows';
 import {
   absentPage,
   embedPage,
@@ -16,15 +22,9 @@ import {
   type Shown,
   type ShownSettings,
   sharePage,
+  textsFor,
   titleOf,
-} from '../../../lib/share-page/page';
-import { textsFor } from '../../../lib/share-page/texts';
-import { sniffImage } from '../../../lib/video/sniff';
-import { success } from '../../http/reply';
-import { picturesOf } from '../outputs/video';
-import { type FileHandler, type FilesContext, invalidField } from '../requests';
-import { serveBlob } from '../serving';
-import type { FoundShare } from './rows';
+} from './share-page';
 
 type OpenShare = Extract<FoundShare, { kind: 'open' }>;
 
@@ -136,7 +136,7 @@ export const shareHandlers = {
   'GET /oembed': getOembed,
 };
 
-/** What the page and the tags of a link show: the video, and only what its owner ticked. */
+/** The video, and what its owner ticked: the page and the tags of a link show nothing else. */
 async function showing({ rows }: FilesContext, { share, job }: OpenShare): Promise<Shown> {
   const { input } = job;
   // The studio and workers send them with their video.

@@ -21,7 +21,7 @@ const descriptions: Readonly<Record<string, string>> = {
     'As i2v-720p-lora, by the ultra-fast profile of the worker’s model: a few steps with an adapter that was distilled for them and without guidance, decoded by a small decoder. About a twentieth of the work with Wan2.2-TI2V-5B; motion, colours and fine detail may suffer. num_inference_steps, guidance_scale, flow_shift and negative_prompt are checked, but have no effect where an adapter is installed. A worker without one takes at most 20 steps, some of them from a cache where the model has ratios for it.',
 };
 
-/** What tools of this API family read. */
+/** Handlers of the lists that tools of this API family read. */
 export const catalogueHandlers = {
   /** `GET /api/v3/models`, in the shape that tools of this API family read. */
   models: async ({ config, files, workers }, { caller }) => {

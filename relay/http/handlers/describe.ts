@@ -35,7 +35,7 @@ function retryOf({ intakeError: error, intakeFailures: tries, intakeRetryAt: nex
   return next && { error, tries, next_at: next.toISOString() };
 }
 
-/** What a prediction waits for, and how many come before it. */
+/** The reason why a prediction waits, and how many come before it. */
 async function waitingOf(relay: Relay, job: ListedJob) {
   if (job.status !== 'created') return { waiting_for: null };
   const position = { queue_position: await relay.jobs.position(job) };

@@ -50,7 +50,7 @@ export function streamOf(
   timeoutMs = unreadMs,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
-  // Where the client disconnects before it requests the first chunk, the generator never begins.
+  // If the client disconnects before it requests the first chunk, the generator never begins.
   const unread = setTimeout(() => over.abort(), timeoutMs).unref();
   const encoded = async function* () {
     clearTimeout(unread);

@@ -82,7 +82,7 @@ async function removeJobs(
 const get: HandlerOf<'get' | 'legacyResult'> = async (relay, { params, caller }) =>
   answerJob(relay, await ownJob(relay, params.id, caller));
 
-/** What is asked of predictions, and of links to their videos. */
+/** Handlers of predictions, and of links to their videos. */
 export const predictionHandlers = {
   /** `GET …/result`: at once, or after at most `wait` seconds. A failed prediction is an answer, not an error. */
   result: async (relay, { params, query, caller, request }) => {

@@ -67,7 +67,7 @@ export const submit: HandlerOf<'submit' | 'legacySubmit'> = async (relay, call) 
     throw invalidField('enable_base64_output', message, { remedy });
   }
   if (webhookUrl === null && call.body.webhook_events) {
-    // Nothing would be sent.
+    // Then no event would be sent.
     const remedy = 'Name a `webhook`, or leave webhook_events out.';
     throw invalidField('webhook_events', 'webhook_events needs a webhook.', { remedy });
   }
@@ -140,7 +140,7 @@ async function submitOnce(
     if (job.id !== id) await removeFiles();
     return job;
   } catch (error) {
-    // Where only the answer to the commit was lost, the job exists and needs its image.
+    // If only the answer to the commit was lost, the job exists and needs its image.
     if (toApiError(error).status < 500) await removeFiles();
     throw error;
   }

@@ -20,7 +20,7 @@ export async function inWorker<Api, T>(
   }
 }
 
-/** What failed, as the driver is told. */
+/** The failure in the form for the driver. */
 export function failureText(thrown: unknown): string {
   const error = toKinoraError(thrown);
   return `${error.code}: ${error.message} ${error.remedy}`;

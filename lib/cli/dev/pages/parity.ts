@@ -10,7 +10,7 @@ type ParityRequest = Pick<ParityOptions, 'tolerance' | 'loraFiles'> & {
   readonly kernels: KernelSetting;
 };
 
-/** What a check ran on; `ran` are the keys of kernels. */
+/** The device and kernels of a check; `ran` are the keys of kernels. */
 export type ParityDevice = Pick<DeviceReport, 'adapter' | 'software' | 'features'> &
   Pick<EngineCounters, 'peakBytes' | 'waits'> & { readonly ran: readonly string[] };
 

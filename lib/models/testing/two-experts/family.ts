@@ -23,11 +23,9 @@ import type {
 import { type Checkpoint, type ModelFolder, openSafetensors, withAliases } from '../../../weights';
 import { openStoredComponent, storedBytes } from '../../../weights/store';
 import { combineLoras, type LoraBranches, readLoras } from '../../layers/lora';
-import { countTextEncoder } from '../../umt5/memory';
-import { encodePrompts } from '../../umt5/text-encoder';
-import { maxPromptTokens } from '../../umt5/text-encoder-config';
+import { countTextEncoder, encodePrompts } from '../../umt5/text-encoder';
+import { maxPromptTokens, textEncoderAliases } from '../../umt5/text-encoder-config';
 import { installedConfiguration } from '../../umt5/text-encoder-recipe';
-import { textEncoderAliases } from '../../umt5/text-encoder-tensors';
 import { loadTokenizer } from '../../umt5/tokenizer';
 import {
   type Component,

@@ -2,11 +2,10 @@ import { type ComponentId, KinoraError, type Precision } from '../../../contract
 import type { ModelInstallation, ModelPlan } from '../../../pipeline/installation';
 import type { ModelFolder } from '../../../weights';
 import { storedBytes } from '../../../weights/store';
-import type { ComponentRecipe } from '../../../weights/store/recipe';
+import type { ComponentRecipe } from '../../../weights/store/layout';
 import { type LoraArchitecture, largestRank } from '../../layers/lora';
 import { layerRecipe } from '../../layers/recipes';
-import { checkArchitecture } from '../../naming/architecture';
-import { canonicalise } from '../../naming/canonicalise';
+import { canonicalise, checkArchitecture } from '../../naming/canonicalise';
 import { type ComponentArchitecture, diffusersNaming } from '../../naming/component';
 import { lora, recogniseBy } from '../../naming/kinds';
 import { textEncoderArchitecture, umt5 } from '../../umt5/text-encoder-naming';

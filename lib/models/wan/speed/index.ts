@@ -7,9 +7,8 @@ import { type TimeOptions, timeWork } from '../../../gpu/kernels/time';
 import { tune } from '../../../gpu/kernels/tune';
 import type { LatentSize } from '../../../pipeline/latents';
 import { maxPromptTokens } from '../../umt5/text-encoder-config';
-import { passFlops } from '../flops';
 import type { ModelConfig } from '../model-config';
-import { tokensPerFrame } from '../tokens';
+import { passFlops, tokensPerFrame } from '../tokens';
 import {
   clipOfTokens,
   type Decoder,

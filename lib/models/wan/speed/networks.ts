@@ -1,17 +1,20 @@
-import { type Backend, Scope } from '../../../gpu';
+import type { Precision } from '../../../contract';
+import { type Backend, elementCount, Scope } from '../../../gpu';
 import type { LatentSize } from '../../../pipeline/latents';
+import { type Blocks, blockSize, type Checkpoint } from '../../../weights';
+import { bitsOf, precisionFor } from '../../layers/layer-data';
+import { checkpointOfShapes } from '../../layers/shape-checkpoint';
+import type { TensorShapes } from '../../layers/tensor-shapes';
 import { maxPromptTokens } from '../../umt5/text-encoder-config';
 import { measureChunkTokens } from '../chunk-size';
 import type { TransformerConfig } from '../config-schemas';
 import type { ModelConfig } from '../model-config';
 import { createTinyDecoder } from '../tiny-decoder';
-import { publishedTinyDecoder } from '../tiny-decoder/published';
-import { tinyGraphs } from '../tiny-decoder/tiny-decoder-weights';
+import { publishedTinyDecoder, tinyGraphs } from '../tiny-decoder/tiny-decoder-weights';
 import { tokensPerFrame } from '../tokens';
 import { Transformer, tokenWidth } from '../transformer';
 import { createVaeDecoder, decodeCost, decoderGraphs } from '../vae';
 import { transformerTensors, vaeTensors } from '../wan-tensors';
-import { noise, syntheticCheckpoint } from './synthetic';
 
 /** A latent frame of 1280×704. */
 export const nativeFrame = { height: 44, width: 80 } as const;
@@ -151,4 +154,67 @@ export async function openVideo(
     await block.dispose();
     throw error;
   }
+}
+
+/** Standard deviation of a byte whose values are all equally frequent. */
+const byteDeviation = Math.sqrt((256 ** 2 - 1) / 12);
+
+/**
+ * A checkpoint of given shapes, filled with noise when it is read: weights of a real width without a
+ * file. Linear weights come in blocks at once, as a store has them. The same name always has the same
+ * content. Weights are scaled by 1/√(fan-in), so that activations neither grow nor vanish.
+ */
+export function syntheticCheckpoint(shapes: TensorShapes, precision: Precision): Checkpoint {
+  const read = (name: string, shape: readonly number[]) =>
+    noise(name, elementCount(shape), fanIn(shape));
+  return checkpointOfShapes(shapes, {
+    read,
+    readLinear(name, rows, columns) {
+      const bits = bitsOf(precisionFor(precision, columns));
+      return bits === null ? read(name, [rows, columns]) : noiseBlocks(name, rows, columns, bits);
+    },
+    readRow: (name, row, width) => noise(`${name} ${row}`, width, 1),
+  });
+}
+
+/** What sums up to one output: 1 for a norm or a bias. */
+function fanIn(shape: readonly number[]): number {
+  return shape.length > 1 ? elementCount(shape.slice(1)) : 1;
+}
+
+/** Uniform numbers with a deviation of 1/√fanIn. */
+function noise(name: string, count: number, fanIn: number): Float32Array<ArrayBuffer> {
+  const bits = randomWords(name, count);
+  const out = new Float32Array(bits.buffer);
+  const half = 2 ** 31;
+  const scale = Math.sqrt(3 / fanIn) / half;
+  for (let i = 0; i < count; i++) out[i] = ((bits[i] as number) - half) * scale;
+  return out;
+}
+
+/** Random weights in blocks of 32, with a deviation of 1/√columns. */
+function noiseBlocks(name: string, rows: number, columns: number, bits: 8 | 4): Blocks {
+  const count = (rows * columns * bits) / 8;
+  const values = new Uint8Array(randomWords(name, Math.ceil(count / 4)).buffer, 0, count);
+  const deviation = bits === 8 ? byteDeviation : Math.sqrt((16 ** 2 - 1) / 12);
+  const scales = new Float32Array((rows * columns) / blockSize);
+  scales.fill(1 / (deviation * Math.sqrt(columns)));
+  return { bits, values, scales };
+}
+
+/** Marsaglia's xorshift32, seeded by a name (FNV-1a). */
+function randomWords(name: string, count: number): Uint32Array<ArrayBuffer> {
+  let state = 0x811c9dc5;
+  for (let i = 0; i < name.length; i++) {
+    state = Math.imul(state ^ name.charCodeAt(i), 0x01000193);
+  }
+  state ||= 1;
+  const words = new Uint32Array(count);
+  for (let i = 0; i < count; i++) {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    words[i] = state;
+  }
+  return words;
 }

@@ -30,7 +30,7 @@ interface RuntimeWork {
   readonly flops: number;
   /** Computes it once. */
   run(): Promise<void>;
-  /** What it has computed. */
+  /** Its result. */
   read(): Promise<Float32Array>;
 }
 

@@ -1,9 +1,8 @@
 import type { LatentSize } from '../../../pipeline/latents';
 import { maxPromptTokens } from '../../umt5/text-encoder-config';
 import { transformerDim } from '../config-schemas';
-import { passFlops } from '../flops';
 import type { ModelConfig } from '../model-config';
-import { tokensPerFrame } from '../tokens';
+import { passFlops, tokensPerFrame } from '../tokens';
 import { decoderFlops, nativeFrame } from './networks';
 import type { Measured, SpeedLine } from './report';
 

@@ -7,7 +7,7 @@ import type { TuningResult } from '../../../gpu/kernels/tune';
 import type { ModelConfig } from '../model-config';
 import type { Projection } from './projection';
 
-/** What gives lines: operators, and networks with random weights. */
+/** Sources of lines: operators, and networks with random weights. */
 export type Measured =
   | 'linear'
   | 'attention'
@@ -40,7 +40,7 @@ export interface SpeedLine {
   readonly reason: string | null;
 }
 
-/** What became of a measurement. */
+/** The outcome of a measurement. */
 export interface Outcome {
   readonly name: string;
   readonly seconds: number;
@@ -71,7 +71,7 @@ export interface SpeedReport {
   readonly projections: readonly Projection[];
 }
 
-/** What to measure. Defaults depend on the device: one that the CPU emulates gets less to do. */
+/** The measurements to make. Defaults depend on the device: one that the CPU emulates gets less to do. */
 export interface SpeedOptions {
   /** Everything, which takes slower cards an hour. */
   readonly all?: boolean;
@@ -85,7 +85,7 @@ export interface SpeedOptions {
   readonly rounds?: number;
 }
 
-/** What a measurement has at hand. */
+/** Dependencies of a measurement. */
 export interface Run {
   readonly backend: Backend;
   readonly config: ModelConfig;

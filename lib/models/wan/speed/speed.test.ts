@@ -1,15 +1,14 @@
 import { expect, test, vi } from 'vitest';
 import { elementCount } from '../../../gpu';
 import type { TuningResult } from '../../../gpu/kernels/tune';
-import { passFlops } from '../flops';
 import { readModelConfig } from '../model-config';
 import { nodeBackend, realFolder, tinyFolder } from '../testing/model';
-import { publishedTinyDecoder } from '../tiny-decoder/published';
+import { publishedTinyDecoder } from '../tiny-decoder/tiny-decoder-weights';
+import { passFlops } from '../tokens';
 import { transformerTensors } from '../wan-tensors';
 import { measureSpeed, type SpeedLine, type SpeedReport } from '.';
-import { clipOfTokens, decoderFlops } from './networks';
+import { clipOfTokens, decoderFlops, syntheticCheckpoint } from './networks';
 import { nativeClip, project, projectorOf } from './projection';
-import { syntheticCheckpoint } from './synthetic';
 import { reportText } from './text';
 
 const config = await readModelConfig(realFolder);

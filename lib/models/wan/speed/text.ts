@@ -119,7 +119,7 @@ function tables(report: SpeedReport): Table[] {
   return found;
 }
 
-/** What became of each variant. */
+/** The outcome of each variant. */
 function tuningTable(mode: string, { tried, winners }: TuningResult): Table {
   const won = new Set(Object.values(winners).flatMap((winner) => (winner ? [winner.key] : [])));
   return {

@@ -1,10 +1,10 @@
 /** The denoising loop in the transformer's own tokens, for tests that start from tokens. */
 import type { Backend } from '../../../gpu';
-import type { StepCache } from '../../../pipeline/caches';
 import { type DenoiseState, denoise, type Prediction } from '../../../pipeline/denoise';
 import type { LatentSize } from '../../../pipeline/latents';
 import { gaussianNoise } from '../../../pipeline/noise';
 import { createScheduler, type Scheduler } from '../../../pipeline/schedulers';
+import type { StepCache } from '../../../pipeline/step-cache';
 import { givenName } from '../condition';
 import type { TransformerConfig } from '../config-schemas';
 import { WanDenoiser } from '../denoiser';

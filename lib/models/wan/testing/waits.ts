@@ -1,8 +1,8 @@
 /** Counts of waits for the device that hold on every backend; run in Node and in Chromium. */
 import { expect, test } from 'vitest';
 import { type Backend, selfTest } from '../../../gpu';
-import type { StepCache } from '../../../pipeline/caches';
 import { allResident, type Residency } from '../../../pipeline/memory/memory-plan';
+import type { StepCache } from '../../../pipeline/step-cache';
 import { type ModelFolder, openSafetensors } from '../../../weights';
 import { openCheckpoint } from '../../../weights/testing/checkpoint';
 import { encodePrompts } from '../../umt5/text-encoder';

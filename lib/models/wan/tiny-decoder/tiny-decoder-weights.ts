@@ -1,8 +1,10 @@
 import { at, KinoraError } from '../../../contract';
 import { elementCount } from '../../../gpu';
 import { shapeOfTensor, type TensorShapes } from '../../layers/tensor-shapes';
+import type { VaeConfig } from '../config-schemas';
 import type { ClipGraphs, LatentFrameSize } from '../vae/decoder';
 import { derived, type VaeCheckpoint } from '../vae/vae-weights';
+import { tinyDecoderTensors } from '../wan-tensors';
 import { tinyDecoderKeys, type Variant } from './keys';
 import { type TinyConfig, tinyDecoderGraphs } from './tiny-decoder-network';
 
@@ -128,4 +130,15 @@ function pixelsFirst(data: Float32Array, channels: number): Float32Array {
     }
   }
   return out;
+}
+
+/** The tensors of `taew2_2`, or of `taew2_1` for the VAE without a patch: their widths are alike (README). */
+export function publishedTinyDecoder({ vae }: { readonly vae: VaeConfig }): TensorShapes {
+  const widths: Readonly<Record<string, readonly number[]>> = {
+    'decoder.1.weight': [256],
+    'decoder.8.weight': [128],
+    'decoder.14.weight': [64],
+    'decoder.20.weight': [64],
+  };
+  return tinyDecoderTensors(vae, (name) => widths[name]);
 }

@@ -10,9 +10,8 @@ import type { LatentSize } from '../../../pipeline/latents';
 import { bindLinear } from '../../layers/linear';
 import { type TransformerConfig, transformerDim } from '../config-schemas';
 import { chunkTokens, tokenOrder, tokensPerFrame } from '../tokens';
-import { clipSizes } from './sizes';
 import * as network from './transformer-network';
-import type { BlockWeights, TransformerWeights } from './transformer-weights';
+import { type BlockWeights, clipSizes, type TransformerWeights } from './transformer-weights';
 
 type Tensor = DeviceTensor<'float32'>;
 

@@ -16,18 +16,17 @@ import type { Graph } from '../../../graph';
 import type { LatentSize } from '../../../pipeline/latents';
 import type { DenoiseCosts, Residency } from '../../../pipeline/memory/memory-plan';
 import { solverSizes, stepGraph, stepSizes } from '../../../pipeline/schedulers';
-import { bitsOf } from '../../layers/blocks';
-import { precisionFor } from '../../layers/layer-data';
+import { bitsOf, precisionFor } from '../../layers/layer-data';
 import type { LoraForm } from '../../layers/lora';
 import type { TransformerConfig } from '../config-schemas';
 import { transformerTensors } from '../wan-tensors';
 import { streamedBlocks } from './blocks';
 import { tokensOf } from './clip';
 import { clipGraphs, loraFactors, sizesOf } from './graphs';
-import { clipSizes, textSizes, timeSizes, tokenWidth } from './sizes';
 import { blockLinears } from './transformer-network';
+import { clipSizes, textSizes, timeSizes, tokenWidth } from './transformer-weights';
 
-/** What is known of a clip's denoising before it runs. */
+/** Facts of a clip's denoising that are known before it runs. */
 export interface DenoisePlanOptions {
   readonly precision: Precision;
   /** Tokens of one prompt, or of two with guidance. */

@@ -7,9 +7,13 @@ import { maxPromptTokens } from '../../umt5/text-encoder-config';
 import { type TransformerConfig, transformerDim } from '../config-schemas';
 import { transformerTensors } from '../wan-tensors';
 import type { ClipTokens } from './clip';
-import { conditionWidth, tokenWidth } from './sizes';
 import * as network from './transformer-network';
-import { imageEmbedderLinears, outerLinears } from './transformer-weights';
+import {
+  conditionWidth,
+  imageEmbedderLinears,
+  outerLinears,
+  tokenWidth,
+} from './transformer-weights';
 
 function namesOf(config: TransformerConfig): TensorNames {
   const shapes = transformerTensors(config);
@@ -141,7 +145,7 @@ export function imageGraph(config: TransformerConfig, form: WeightForm): Adapted
   return image;
 }
 
-/** What the graphs are run on. @param rows T of the texts; that of the longest when absent */
+/** The sizes on which the graphs run. @param rows T of the texts; that of the longest when absent */
 export function sizesOf(
   { chunks }: Pick<ClipTokens, 'chunks'>,
   { ranks }: Pick<AdaptedGraphs, 'ranks'>,

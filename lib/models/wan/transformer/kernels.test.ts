@@ -14,7 +14,7 @@ import { completeDevice } from '../../../gpu/kernels/testing/texts';
 import type { LoraBranch } from '../../layers/lora';
 import type { TransformerConfig } from '../config-schemas';
 import { readModelConfig } from '../model-config';
-import { syntheticCheckpoint } from '../speed/synthetic';
+import { syntheticCheckpoint } from '../speed/networks';
 import { denoiseTokens, tokenRequest } from '../testing/denoise';
 import { realFolder } from '../testing/model';
 import { transformerTensors } from '../wan-tensors';

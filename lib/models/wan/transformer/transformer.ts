@@ -26,9 +26,13 @@ import {
   tokensOf,
 } from './clip';
 import { clipGraphs, imageGraph, sizesOf } from './graphs';
-import { textSizes, timeSizes } from './sizes';
 import * as network from './transformer-network';
-import { loadNonBlockWeights, type TransformerWeights } from './transformer-weights';
+import {
+  loadNonBlockWeights,
+  type TransformerWeights,
+  textSizes,
+  timeSizes,
+} from './transformer-weights';
 
 type Tensor = DeviceTensor<'float32'>;
 

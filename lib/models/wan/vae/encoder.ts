@@ -68,7 +68,7 @@ function paddedChannels(
 /** The VAE's tensors with filters of the first convolution for so many channels. */
 function paddedInput(checkpoint: VaeCheckpoint, channels: number): VaeCheckpoint {
   const name = 'encoder.conv_in';
-  // Where the channels are among the sizes of the filters.
+  // The place of the channels among the sizes of the filters.
   const axes = new Map([
     [`${name}.weight`, 1],
     [derived.taps(name), 2],

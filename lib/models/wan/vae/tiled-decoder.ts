@@ -1,22 +1,22 @@
 import { at } from '../../../contract';
 import type { Backend, ImageExecutor } from '../../../gpu';
+import type { Graph } from '../../../graph';
 import { MainMemoryExhausted } from '../../../pipeline/memory/fit';
 import type { Tiling } from '../../../pipeline/memory/memory-plan';
 import type { TileProgress } from '../../../pipeline/model';
 import { decoderBlocks, type VaeConfig } from '../config-schemas';
-import { ClipCanvas, canvasBytes } from './clip-canvas';
 import {
   type ClipDecoder,
   type ClipGraphs,
   clipResults,
+  denormalised,
   type LatentFrameSize,
   type VaeDecoderOptions,
 } from './decoder';
-import { type LatentFeatures, runLatentPart } from './latent-part';
 import { unfoldPixels } from './pixels';
-import { type Tile, tileSize, tilesOf } from './tiles';
+import { ClipCanvas, canvasBytes, type Tile, tileSize, tilesOf } from './tiles';
 import { openImages } from './vae-executor';
-import { decoderTile } from './vae-network';
+import { decoderTile, latentGraphs } from './vae-network';
 import type { VaeCheckpoint } from './vae-weights';
 
 /** Latent sizes are those of the whole frame. */
@@ -175,4 +175,46 @@ export function tiledClipBytes(
   const { in_dim: top } = at(decoderBlocks(config), 0);
   const features = 2 * latentFrames * latentHeight * latentWidth * top * 4;
   return features + canvasBytes(latentHeight * scale, latentWidth * scale, frames);
+}
+
+/** What the decoder makes of one latent frame before it upsamples, [h·w, C] each. */
+interface LatentFeatures {
+  /** From the middle block, where a shortcut of the first level starts. */
+  readonly middle: Float32Array;
+  /** From the first level's residual blocks behind it. */
+  readonly main: Float32Array;
+}
+
+/**
+ * Runs the part of the decoder that works on latent positions: one group of layers through the whole clip, then
+ * the next, so that the weights and the past of one group are on the device at a time.
+ * Frees everything when it returns or throws.
+ */
+async function runLatentPart(
+  backend: Backend,
+  config: VaeConfig,
+  checkpoint: VaeCheckpoint,
+  latentFrames: readonly Float32Array[],
+  options: VaeDecoderOptions,
+): Promise<LatentFeatures[]> {
+  const { latentHeight, latentWidth } = options;
+  const graphs = latentGraphs(config, latentHeight, latentWidth);
+  const frames = latentFrames.map((frame) => denormalised(frame, config));
+
+  /** Replaces each frame by the graph's result, so that main memory has one clip and a frame. */
+  async function through(graph: Graph): Promise<void> {
+    const images = await openImages(backend, [graph], checkpoint, options);
+    try {
+      for (const [f, x] of frames.entries()) {
+        for await (const y of images.frames(graph, { x })) frames[f] = y;
+      }
+    } finally {
+      images.dispose();
+    }
+  }
+
+  for (const graph of graphs.middle) await through(graph);
+  const middle = [...frames];
+  for (const graph of graphs.main) await through(graph);
+  return frames.map((main, f) => ({ main, middle: at(middle, f) }));
 }

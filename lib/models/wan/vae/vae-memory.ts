@@ -34,7 +34,7 @@ import { derived, type VaeCheckpoint } from './vae-weights';
  * the runtime takes is simulated: graphs run on the backend that only counts, with weights that have shapes and no content.
  */
 
-/** What computes. */
+/** The kernels and the device of a count. */
 export interface VaePlanOptions {
   /** The kernels of our own; null where the runtime computes, as when absent. */
   readonly kernels?: KernelChoice | null;
@@ -81,7 +81,7 @@ export async function measureGraphs(
   return bytes;
 }
 
-/** What the runtime takes for graphs, one group of them after another. */
+/** Memory of the runtime for graphs, one group of them after another. */
 async function countGraphs(
   groups: readonly (readonly Graph[])[],
   checkpoint: VaeCheckpoint,
@@ -112,7 +112,7 @@ export async function measureDecoder(
   return option.bytes;
 }
 
-/** What graphs of images take as kernels of our own. */
+/** Memory of graphs of images as kernels of our own. */
 class ImagePlanner {
   readonly #kernels = new Map<Kernel, Graph>();
 
@@ -241,7 +241,7 @@ function tilings({ latentHeight, latentWidth }: LatentFrameSize): DecodeTiles[] 
         if (cut && work <= mostWork && rows * columns > 1) grids.push({ tiling, work, positions });
       }
     }
-    // Of equal work the fewer tiles.
+    // At equal work, fewer tiles come first.
     const count = ({ tiling }: { tiling: Tiling }) => tiling.rows * tiling.columns;
     grids.sort((a, b) => a.work - b.work || count(a) - count(b));
     for (const { tiling, positions } of grids) {
@@ -253,7 +253,7 @@ function tilings({ latentHeight, latentWidth }: LatentFrameSize): DecodeTiles[] 
   return chosen;
 }
 
-/** What a decode costs, as a multiple of that of whole frames: positions of all tiles together. */
+/** Cost of a decode, as a multiple of that of whole frames: positions of all tiles together. */
 export function decodeWork(
   { height, width }: { readonly height: number; readonly width: number },
   tiles: DecodeTiles,
@@ -279,7 +279,7 @@ export async function decodeOptions(
   const { latentHeight, latentWidth } = size;
   const { kernels = null, compute, largestBuffer } = options;
   const key = JSON.stringify([config, latentHeight, latentWidth, kernels]);
-  // What a device limits and compiles is asked anew.
+  // Limits and programs of a device are asked for anew.
   const isKnown = !imageKernels(kernels) || (!compute && !largestBuffer);
   const measured =
     (isKnown ? known.get(key) : undefined) ??

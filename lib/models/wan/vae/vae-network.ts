@@ -231,7 +231,7 @@ export const encoderFrame = memoised((config: VaeConfig, h: number, w: number): 
   return g;
 });
 
-/** What is behind the encoder's levels: [h, w, C] → [h, w, z]. */
+/** The layers behind the encoder's levels: [h, w, C] → [h, w, z]. */
 function meanOf(features: Value, z: number, taps: Taps): Value {
   let x = features;
   const { channels } = imageSize(features);

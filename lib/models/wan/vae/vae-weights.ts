@@ -5,7 +5,7 @@ import type { Checkpoint } from '../../../weights';
 
 type Tensors = Readonly<Record<string, DeviceTensor<'float32'>>>;
 
-/** What the VAE reads of a checkpoint. */
+/** The reads of a checkpoint that the VAE needs. */
 export type VaeCheckpoint = Pick<Checkpoint, 'has' | 'read' | 'readRows' | 'shape' | 'bytes'>;
 
 export interface VaeLoadOptions {

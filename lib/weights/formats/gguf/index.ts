@@ -1,3 +1,2 @@
-export { type GgufHeader, ggufMagic, readGgufHeader } from './header';
-export { type GgmlType, ggmlType } from './types';
+export { type GgmlType, type GgufHeader, ggmlType, ggufMagic, readGgufHeader } from './header';
 export type { GgufNumbers, GgufValue } from './values';

@@ -1,6 +1,6 @@
 /** A component of a few small tensors, of every kind that the store knows: what its tests install. */
 import { f32, safetensorsBytes, type TestTensor } from '../../testing/files';
-import type { ComponentRecipe } from '../recipe';
+import type { ComponentRecipe } from '../layout';
 
 /** Numbers without a pattern, the same each time. */
 export function numbers(count: number, seed = 1): Float32Array<ArrayBuffer> {

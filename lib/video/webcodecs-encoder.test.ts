@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { mendedConfiguration } from './avc-configuration';
+import { mendedConfiguration } from './webcodecs-encoder';
 
 /** As VideoEncoder of Firefox 153 on Linux gives it for 1280×720. */
 const ofFirefox = Uint8Array.of(

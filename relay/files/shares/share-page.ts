@@ -1,11 +1,28 @@
 import { escapeUTF8 } from 'entities';
-import type { PageTexts } from './texts';
+import { createTranslator } from 'use-intl/core';
+import { matchLanguage } from '../../../app/texts/catalogue';
+import en from '../../../app/texts/en/link.json';
+import zh from '../../../app/texts/zh/link.json';
+
+/** Texts of the pages of links, in one language. */
+export type PageTexts = ReturnType<typeof createTranslator<typeof en>>;
+
+/** The texts for a visitor: of the languages that there are the most wanted one, by the order of the header. */
+export function textsFor(acceptLanguage: string | null): PageTexts {
+  const wanted = (acceptLanguage ?? '').split(',').map((entry) => {
+    const [tag = '', quality = '1'] = entry.trim().split(/\s*;\s*q=/i);
+    return { tag, quality: Number(quality) };
+  });
+  const tags = wanted.filter(({ quality }) => quality > 0).sort((a, b) => b.quality - a.quality);
+  const locale = matchLanguage(tags.map(({ tag }) => tag));
+  return createTranslator({ locale, messages: { en, zh }[locale] });
+}
 
 export type PictureName = 'image' | 'last-image' | 'poster';
 
-/** What the page and the tags of a link show: the video, and only what its owner ticked. */
+/** The video, and what its owner ticked: the page and the tags of a link show nothing else. */
 export interface Shown {
-  /** Of the link. */
+  /** Id of the link. */
   readonly id: string;
   readonly width: number;
   readonly height: number;
@@ -31,7 +48,7 @@ export interface ShownSettings {
   readonly steps: number;
   readonly guidance: number;
   readonly seed: number;
-  /** Of the hub: links and uploads are private. */
+  /** Those of the hub: links and uploads are private. */
   readonly loras: readonly { readonly path: string; readonly scale: number }[];
   readonly privateLoras: number;
 }
@@ -39,30 +56,30 @@ export interface ShownSettings {
 /** Longest title, in characters; unfurlers cut earlier. */
 const maxTitle = 90;
 
-export function titleOf({ prompt }: Pick<Shown, 'prompt'>, texts: PageTexts): string {
-  if (prompt === null) return texts.madeWith;
+export function titleOf({ prompt }: Pick<Shown, 'prompt'>, t: PageTexts): string {
+  if (prompt === null) return t('madeWith');
   const line = prompt.replace(/\s+/g, ' ');
   if (line.length <= maxTitle) return line;
   return `${line.slice(0, maxTitle - 1).replace(/\p{Surrogate}$/u, '')}…`;
 }
 
 /** Names and values. */
-function settingsOf(shown: Shown, texts: PageTexts): [string, string][] {
+function settingsOf(shown: Shown, t: PageTexts): [string, string][] {
   const { settings, width, height, duration } = shown;
   if (settings === null) return [];
   const { model, profile, steps, guidance, seed, loras, privateLoras } = settings;
   const adapters = [
     ...loras.map(({ path, scale }) => `${path} (${scale})`),
-    ...(privateLoras > 0 ? [texts.notPublic(privateLoras)] : []),
+    ...(privateLoras > 0 ? [t('notPublic', { count: privateLoras })] : []),
   ];
   return [
-    [texts.model, model],
-    [texts.profile, profile === 'standard' ? texts.standard : texts.ultraFast],
-    [texts.size, texts.sizeOf(`${width}×${height}`, duration)],
-    [texts.steps, String(steps)],
-    [texts.guidance, String(guidance)],
-    [texts.seed, String(seed)],
-    ...(adapters.length > 0 ? [[texts.adapters, adapters.join('; ')] as [string, string]] : []),
+    [t('model'), model],
+    [t('profile'), profile === 'standard' ? t('standard') : t('ultraFast')],
+    [t('size'), t('sizeOf', { size: `${width}×${height}`, seconds: duration })],
+    [t('steps'), String(steps)],
+    [t('guidance'), String(guidance)],
+    [t('seed'), String(seed)],
+    ...(adapters.length > 0 ? [[t('adapters'), adapters.join('; ')] as [string, string]] : []),
   ];
 }
 
@@ -75,64 +92,69 @@ export interface PageLinks {
 }
 
 /** The page of a link. It needs no script: its own addresses are relative, for every name of the server. */
-export function sharePage(shown: Shown, links: PageLinks, texts: PageTexts): string {
+export function sharePage(shown: Shown, links: PageLinks, t: PageTexts): string {
   const { id, prompt, negativePrompt } = shown;
-  const title = titleOf(shown, texts);
-  const settings = settingsOf(shown, texts);
+  const title = titleOf(shown, t);
+  const settings = settingsOf(shown, t);
   const still = (name: PictureName, heading: string, alt: string) =>
-    html`<h2>${heading}</h2>${covered(shown, html`<img class="still" src="${id}/${name}" alt="${alt}">`, texts)}`;
+    html`<h2>${heading}</h2>${covered(shown, html`<img class="still" src="${id}/${name}" alt="${alt}">`, t)}`;
   const date = shown.createdAt.toISOString().slice(0, 10);
-  const [before, after] = texts.facts(`${shown.width}×${shown.height}`, shown.duration);
+  const facts = t.markup('facts', {
+    size: `${shown.width}×${shown.height}`,
+    seconds: shown.duration,
+    date,
+    time: (text) => `<time datetime="${date}">${text}</time>`,
+  });
   return document(
-    texts,
+    t,
     html`<title>${title} · Kinora</title>
-${tags(shown, links, texts)}`,
+${tags(shown, links, t)}`,
     pageStyles,
     html`<header><a href="../">Kinora</a></header>
 <main>
-${covered(shown, videoElement(shown, `${id}/`, texts), texts)}
+${covered(shown, videoElement(shown, `${id}/`, t), t)}
 <h1>${title}</h1>
-<p class="soft">${before}<time datetime="${date}">${date}</time>${after}</p>
-${shown.canRestore ? html`<a class="open" href="../?share=${id}">${texts.open}</a>` : null}
-${prompt !== null && prompt !== title ? html`<h2>${texts.prompt}</h2><p>${prompt}</p>` : null}
-${negativePrompt === null ? null : html`<h2>${texts.negativePrompt}</h2><p>${negativePrompt}</p>`}
+<p class="soft">${new Markup(facts)}</p>
+${shown.canRestore ? html`<a class="open" href="../?share=${id}">${t('open')}</a>` : null}
+${prompt !== null && prompt !== title ? html`<h2>${t('prompt')}</h2><p>${prompt}</p>` : null}
+${negativePrompt === null ? null : html`<h2>${t('negativePrompt')}</h2><p>${negativePrompt}</p>`}
 ${
   settings.length === 0
     ? null
-    : html`<h2>${texts.settings}</h2><dl>${settings.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
+    : html`<h2>${t('settings')}</h2><dl>${settings.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
 }
-${shown.hasImage ? still('image', texts.startImage, texts.startImageIs) : null}
-${shown.hasLastImage ? still('last-image', texts.endImage, texts.endImageIs) : null}
+${shown.hasImage ? still('image', t('startImage'), t('startImageIs')) : null}
+${shown.hasLastImage ? still('last-image', t('endImage'), t('endImageIs')) : null}
 </main>
-<footer><a href="../">${texts.make}</a>${reportLink(links, texts)}</footer>`,
+<footer><a href="../">${t('make')}</a>${reportLink(links, t)}</footer>`,
   );
 }
 
-export function embedPage(shown: Shown, texts: PageTexts): string {
+export function embedPage(shown: Shown, t: PageTexts): string {
   return document(
-    texts,
-    html`<title>${titleOf(shown, texts)} · Kinora</title><meta name="robots" content="noindex">`,
+    t,
+    html`<title>${titleOf(shown, t)} · Kinora</title><meta name="robots" content="noindex">`,
     embedStyles,
-    covered(shown, videoElement(shown, '', texts), texts),
+    covered(shown, videoElement(shown, '', t), t),
   );
 }
 
 /** A page without a video: of a link that has ended, or that there never was. */
-export function absentPage(kind: 'ended' | 'unknown', texts: PageTexts): string {
-  const title = texts[kind];
-  const sentence = texts[`${kind}Text`];
+export function absentPage(kind: 'ended' | 'unknown', t: PageTexts): string {
+  const title = t(kind);
+  const sentence = t(`${kind}Text`);
   return document(
-    texts,
+    t,
     html`<title>${title} · Kinora</title><meta name="robots" content="noindex">`,
     pageStyles,
     html`<header><a href="/">Kinora</a></header>
-<main><h1>${title}</h1><p>${sentence}</p><p><a href="/">${texts.make}</a></p></main>`,
+<main><h1>${title}</h1><p>${sentence}</p><p><a href="/">${t('make')}</a></p></main>`,
   );
 }
 
-function document(texts: PageTexts, head: Markup, styles: string, body: Markup): string {
+function document(t: PageTexts, head: Markup, styles: string, body: Markup): string {
   return html`<!doctype html>
-<html lang="${texts.language}">
+<html lang="${t('language')}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -149,10 +171,10 @@ ${body}
 }
 
 /** Open Graph, player card and oEmbed discovery. Other sites show nothing of a flagged video. */
-function tags(shown: Shown, { page, oembed }: PageLinks, texts: PageTexts): Markup {
+function tags(shown: Shown, { page, oembed }: PageLinks, t: PageTexts): Markup {
   const { width, height } = shown;
-  const title = titleOf(shown, texts);
-  const description = shown.prompt ?? texts.description(shown.duration);
+  const title = titleOf(shown, t);
+  const description = shown.prompt ?? t('description', { seconds: shown.duration });
   const video = `${page}/video.mp4`;
   const image = shown.preview && `${page}/${shown.preview}`;
   const both: Tag[] = [
@@ -202,23 +224,23 @@ function metaTag([name, content]: Tag): Markup {
 }
 
 /** @param base relative address of the folder with the files of the link */
-function videoElement(shown: Shown, base: string, texts: PageTexts): Markup {
+function videoElement(shown: Shown, base: string, t: PageTexts): Markup {
   const poster = shown.preview && html` poster="${base}${shown.preview}"`;
   const shape = shown.height > shown.width ? html` class="tall"` : null;
-  return html`<video${shape} src="${base}video.mp4"${poster} width="${shown.width}" height="${shown.height}" controls loop playsinline preload="metadata" aria-label="${titleOf(shown, texts)}"></video>`;
+  return html`<video${shape} src="${base}video.mp4"${poster} width="${shown.width}" height="${shown.height}" controls loop playsinline preload="metadata" aria-label="${titleOf(shown, t)}"></video>`;
 }
 
 /** A flagged picture is shown when it is asked for. */
-function covered({ isFlagged }: Shown, content: Markup, texts: PageTexts): Markup {
+function covered({ isFlagged }: Shown, content: Markup, t: PageTexts): Markup {
   if (!isFlagged) return content;
-  return html`<details><summary>${texts.flagged}</summary>${content}</details>`;
+  return html`<details><summary>${t('flagged')}</summary>${content}</details>`;
 }
 
-function reportLink({ report, page }: PageLinks, texts: PageTexts): Markup | null {
+function reportLink({ report, page }: PageLinks, t: PageTexts): Markup | null {
   if (report === undefined) return null;
   const subject = encodeURIComponent(`Report of a shared video: ${page}`);
   const address = report.includes('://') ? report : `mailto:${report}?subject=${subject}`;
-  return html`<a href="${address}">${texts.report}</a>`;
+  return html`<a href="${address}">${t('report')}</a>`;
 }
 
 /** Markup that is sent as it is. Only {@link html} makes it. */
