@@ -20,7 +20,7 @@ export function KeysPage() {
   return (
     <>
       <SiteHeader here="/keys" />
-      <main id="main" tabIndex={-1} className="page keys">
+      <main id="main" tabIndex={-1} className="page stack page-width gap-16 keys">
         <h1>{t('common.keys')}</h1>
         {state.status === 'opening' && <progress aria-label={t('keys.checking')} />}
         {state.status === 'signed-out' && (
@@ -56,7 +56,7 @@ function SignInPanel(props: {
       <p>{t.rich('keys.signInHow', { code: (command) => <code>{command}</code> })}</p>
       <form className="field" onSubmit={submit}>
         <label htmlFor="sign-in-token">{t('keys.adminKey')}</label>
-        <div className="keys-row">
+        <div className="input-row row wrap">
           <input
             id="sign-in-token"
             className="keys-secret"
@@ -73,7 +73,7 @@ function SignInPanel(props: {
           </button>
         </div>
       </form>
-      <div role="status" className="notice">
+      <div role="status" className="notice stack gap-8">
         {props.busy && <p className="field-hint">{t('keys.signingIn')}</p>}
         {props.problem && <p className="problem">{props.problem}</p>}
       </div>
@@ -99,13 +99,13 @@ function SignedInView({ state, actions }: { state: SignedIn; actions: KeysAction
   }, [justSignedIn]);
   return (
     <>
-      <div className="keys-who">
+      <div className="split">
         <p>{t.rich('keys.signedInAs', { owner, strong: (name) => <strong>{name}</strong> })}</p>
         <button type="button" disabled={busy} onClick={() => void actions.signOut()}>
           {t('keys.signOut')}
         </button>
       </div>
-      <div role="alert" className="notice">
+      <div role="alert" className="notice stack gap-8">
         {problem && <p className="problem">{problem}</p>}
         {stale && (
           <p className="problem">
@@ -123,8 +123,8 @@ function SignedInView({ state, actions }: { state: SignedIn; actions: KeysAction
           }}
         />
       )}
-      <div className="columns keys-columns">
-        <div className="column">
+      <div className="columns stack gap-24">
+        <div className="column stack gap-24">
           <KeyList
             heading={list}
             keys={keys}
@@ -143,7 +143,7 @@ function SignedInView({ state, actions }: { state: SignedIn; actions: KeysAction
             }
           />
         </div>
-        <div className="column">
+        <div className="column stack gap-24">
           <WorkersPanel workers={workers} />
           <CreateKey busy={busy} onCreate={(form) => void actions.create(form)} />
         </div>
@@ -177,10 +177,10 @@ function WorkersPanel({ workers }: { workers: readonly WorkerRecord[] }) {
       <h2 id="workers-title">{t('keys.workers')}</h2>
       <p>{workersSentence(workers)}</p>
       {workers.length > 0 && (
-        <ul className="keys-workers">
+        <ul className="keys-workers stack">
           {workers.map((worker) => (
             <li key={worker.id} data-state={worker.state}>
-              <strong>{worker.name}</strong>
+              <strong className="break text-xl strong">{worker.name}</strong>
               <span>
                 {worker.model}, {worker.precision}: {t(workerStates[worker.state])}
               </span>
@@ -188,7 +188,7 @@ function WorkersPanel({ workers }: { workers: readonly WorkerRecord[] }) {
           ))}
         </ul>
       )}
-      {lacksWorker(workers) && <p className="keys-hint">{t('keys.noWorker')}</p>}
+      {lacksWorker(workers) && <p className="info">{t('keys.noWorker')}</p>}
       <p>
         <Link className="button" href="/serve" prefetch={false}>
           {t('keys.serveHere')}

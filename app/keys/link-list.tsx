@@ -20,13 +20,15 @@ export function LinkList(props: {
       </h2>
       <ul className="keys-list">
         {shares.map((share) => (
-          <li key={share.id} className="keys-item">
-            <div className="keys-head">
-              <h3 className="keys-link-title">{share.title}</h3>
-              <span className="keys-kind">{share.uploaded ? t('common.studio') : 'API'}</span>
+          <li key={share.id} className="item stack gap-6">
+            <div className="keys-head stack gap-4-16">
+              <h3 className="clamp break">{share.title}</h3>
+              <span className="keys-kind muted text-s">
+                {share.uploaded ? t('common.studio') : 'API'}
+              </span>
               <button
                 type="button"
-                className="danger"
+                className="danger small"
                 disabled={busy}
                 aria-label={t('keys.revokeLinkTo', { title: share.title })}
                 onClick={() => onRevoke(share)}
@@ -34,10 +36,10 @@ export function LinkList(props: {
                 {t('keys.revoke')}
               </button>
             </div>
-            <a className="keys-code" href={share.url} target="_blank" rel="noreferrer">
+            <a className="break muted text-m" href={share.url} target="_blank" rel="noreferrer">
               {share.url}
             </a>
-            <dl className="keys-facts">
+            <dl className="keys-facts flex gap-4-16 wrap text-m numbers">
               <Fact name={t('keys.shows')}>{shownSentence(share.include)}</Fact>
               <Fact name={t('keys.created')}>{dayOf(share.created_at)}</Fact>
               <Fact name={t('keys.ends')}>{momentOf(share.expires_at)}</Fact>

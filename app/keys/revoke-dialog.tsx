@@ -1,5 +1,5 @@
 import type { KeyRecord } from '../../lib/contract/v3';
-import { Modal } from '../models/modal';
+import { Confirmation } from '../models/modal';
 import { type TextKey, t } from '../texts';
 import '../texts/en/keys';
 import type { Revocable } from './keys-state';
@@ -17,33 +17,22 @@ export function RevokeDialog(props: {
   onClose: () => void;
 }) {
   const { target, onConfirm, onClose } = props;
+  const isKey = target.kind === 'key';
   return (
-    <Modal titleId="revoke-title" onClose={onClose}>
-      {target.kind === 'key' ? (
-        <>
-          <h2 id="revoke-title">{t('keys.revokeQuestion', { name: target.record.name })}</h2>
-          <p className="keys-dialog-text">
-            {t(consequences[target.record.kind])} {t('keys.cannotRestore')}
-          </p>
-        </>
-      ) : (
-        <>
-          <h2 id="revoke-title">{t('keys.revokeLinkQuestion')}</h2>
-          <p className="keys-dialog-text">
-            {t('keys.linkGone')}{' '}
-            {target.record.uploaded ? t('keys.uploadGone') : t('keys.videoStays')}
-          </p>
-        </>
-      )}
-      <div className="actions">
-        {/* The first button has the focus, so it must be the harmless one. */}
-        <button type="button" onClick={onClose}>
-          {t('keys.keepIt')}
-        </button>
-        <button type="button" className="danger" onClick={onConfirm}>
-          {t('keys.revoke')}
-        </button>
-      </div>
-    </Modal>
+    <Confirmation
+      title={
+        isKey
+          ? t('keys.revokeQuestion', { name: target.record.name })
+          : t('keys.revokeLinkQuestion')
+      }
+      keep={t('keys.keepIt')}
+      action={t('keys.revoke')}
+      onConfirm={onConfirm}
+      onClose={onClose}
+    >
+      {isKey ? t(consequences[target.record.kind]) : t('keys.linkGone')}{' '}
+      {isKey && t('keys.cannotRestore')}
+      {!isKey && (target.record.uploaded ? t('keys.uploadGone') : t('keys.videoStays'))}
+    </Confirmation>
   );
 }

@@ -42,11 +42,25 @@ export function DownloadSheet(props: {
   };
   const fits = known !== null && (known.left >= 0 || known.storage.atLeast === true);
   return (
-    <Modal titleId="sheet-title" className="sheet" onClose={onClose}>
-      <h2 id="sheet-title" tabIndex={-1}>
-        {t('models.downloadName', { name: manifest.name })}
-      </h2>
-      <p className="dialog-text">{manifestText(manifest.description)}</p>
+    <Modal
+      title={t('models.downloadName', { name: manifest.name })}
+      isLong
+      width={620}
+      className="sheet"
+      buttons={
+        <button
+          type="button"
+          className="primary"
+          disabled={!fits}
+          onClick={() => onDownload(scope)}
+        >
+          {t('models.download')}
+        </button>
+      }
+      close={t('shared.notNow')}
+      onClose={onClose}
+    >
+      <p>{manifestText(manifest.description)}</p>
       <p className="field-hint">
         {t.rich('models.hubLicences', {
           host: hostOf(hub),
@@ -78,7 +92,7 @@ export function DownloadSheet(props: {
         chosen={adapters ?? []}
         onChoose={(chosen) => onWanted({ ...scope, adapters: chosen })}
       />
-      <div className="plan" aria-live="polite" aria-busy={plan.status === 'asking'}>
+      <div className="plan stack gap-12" aria-live="polite" aria-busy={plan.status === 'asking'}>
         {plan.status === 'asking' && (
           <>
             <p className="field-hint">{t('models.askingSizes')}</p>
@@ -105,19 +119,6 @@ export function DownloadSheet(props: {
           </InView>
         )}
         {known && <PlanTable plan={known} components={manifest.components} />}
-      </div>
-      <div className="actions">
-        <button
-          type="button"
-          className="primary"
-          disabled={!fits}
-          onClick={() => onDownload(scope)}
-        >
-          {t('models.download')}
-        </button>
-        <button type="button" onClick={onClose}>
-          {t('shared.notNow')}
-        </button>
       </div>
     </Modal>
   );

@@ -16,7 +16,7 @@ export function InterruptedBanner(props: {
     const { id, name } = entry.manifest;
     const strong = (inside: ReactNode) => <strong>{inside}</strong>;
     return (
-      <aside key={id} className="banner" aria-label={t('models.interruptedDownload')}>
+      <aside key={id} className="banner split on-wash" aria-label={t('models.interruptedDownload')}>
         <p>
           {fraction === null
             ? t.rich('models.interruptedAfter', { name, bytes: formatBytes(bytesDone), strong })

@@ -54,8 +54,8 @@ export function LibraryView(props: {
   return (
     <>
       <InterruptedBanner models={[...models, ...library.tools]} onResume={actions.resume} />
-      <div className="columns models-columns">
-        <div className="column">
+      <div className="columns stack gap-24">
+        <div className="column stack gap-24">
           {listed.length > 1 && (
             <Suspense>
               <ModelChoice
@@ -84,7 +84,7 @@ export function LibraryView(props: {
             adding={about(subjects.addTool)}
           />
         </div>
-        <div className="column">
+        <div className="column stack gap-24">
           <StorageBar storage={library.storage} onPersist={actions.persist}>
             <Link href="/settings" prefetch={false}>
               {t('models.whatTakesIt')}

@@ -21,9 +21,9 @@ export function LoraCard(props: { files: readonly [LoraEntry, LoraEntry?]; onDel
     );
   };
   return (
-    <li className="lora">
-      <div className="part-head">
-        <h3 className="file-name" title={source}>
+    <li className="item">
+      <div className="row between">
+        <h3 className="file-name min-0 clip" title={source}>
           {name}
         </h3>
         <button

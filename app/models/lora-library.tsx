@@ -33,9 +33,9 @@ export function LoraLibrary(props: {
       {loraDownloads.map(({ name, bytesDone, bytesTotal }) => {
         const fraction = fractionOf(bytesDone, bytesTotal);
         return (
-          <div key={name} className="total">
+          <div key={name} className="total stack gap-6">
             <progress aria-label={name} value={fraction ?? undefined} max={1} />
-            <p className="measure">
+            <p className="measure numbers">
               {name} · {amountOf(bytesDone, bytesTotal)}
             </p>
             <button

@@ -53,15 +53,15 @@ export function ModelCard(props: {
   ));
   return (
     <section className="panel model" id={manifest.id} aria-labelledby={`${manifest.id}-title`}>
-      <div className="model-head">
+      <div className="split baseline">
         <h2 id={`${manifest.id}-title`} tabIndex={-1}>
           {manifest.name}
         </h2>
-        <p className="chip" data-status={status}>
+        <p className="chip row muted text-l numbers" data-status={status}>
           {chipOf(view)}
         </p>
       </div>
-      <p className="model-text">
+      <p className="prose muted">
         {manifestText(manifest.description)}{' '}
         {manifest.id === demonstrationModel && (
           <Link href={`/models/${manifest.id}`} prefetch={false}>
@@ -73,16 +73,16 @@ export function ModelCard(props: {
       {isElsewhere && <p className="info">{t('models.elsewhere')}</p>}
       {pausedBy && <p className="info">{t(pauseSentences[pausedBy])}</p>}
       {(shown || isElsewhere) && (
-        <div className="total">
+        <div className="total stack gap-6">
           <progress
             aria-label={t('models.allParts', { name: manifest.name })}
             {...(view.fraction !== null && { value: view.fraction, max: 1 })}
             {...(view.fraction === null && !active && !isElsewhere && { value: 0, max: 1 })}
           />
-          <p className="measure">{measureOf(view, entry.bytesPerSecond)}</p>
+          <p className="measure numbers">{measureOf(view, entry.bytesPerSecond)}</p>
         </div>
       )}
-      {shown && <ul className="parts">{partRows}</ul>}
+      {shown && <ul className="parts stack gap-14">{partRows}</ul>}
       <Outcome
         doing={isShownByParts ? undefined : doing || undefined}
         done={done}
@@ -98,7 +98,7 @@ export function ModelCard(props: {
       {!shown && !isElsewhere && parts.length > 0 && (
         <details className="more" open={parts.some(({ error }) => error) || undefined}>
           <summary>{stored.length > 0 ? t('models.partsAndSources') : t('models.parts')}</summary>
-          <ul className="parts">{partRows}</ul>
+          <ul className="parts stack gap-14">{partRows}</ul>
         </details>
       )}
       {origin !== 'bundled' && !isElsewhere && !active && status !== 'ready' && (

@@ -33,7 +33,7 @@ export function PlanTable(props: { plan: DownloadPlan; components: readonly Mode
           </p>
         </div>
       )}
-      <table className="plan-table">
+      <table className="plan-table full text-l">
         <thead>
           <tr>
             <th scope="col">{t('models.part')}</th>
@@ -46,7 +46,10 @@ export function PlanTable(props: { plan: DownloadPlan; components: readonly Mode
               <th scope="row">
                 {componentText(component, 'name', components)}
                 <small>{componentText(component, 'purpose', components)}</small>
-                <small className="file-name" title={files.map(({ name }) => name).join('\n')}>
+                <small
+                  className="file-name min-0 clip text-l"
+                  title={files.map(({ name }) => name).join('\n')}
+                >
                   {files.length === 1
                     ? files[0]?.name.split('/').pop()
                     : t('models.files', { count: files.length })}

@@ -46,7 +46,7 @@ export function PrecisionChoices(props: {
       {choices.length > 1 && choices.every((choice) => memoryRange(choice).full === most) && (
         <p className="field-hint">{t('models.sameMemory')}</p>
       )}
-      <div className="measure-gpu">
+      <div className="mt-8 text-l">
         <MeasureButton gpu={gpu} onMeasure={() => props.onMeasure(most)} />
       </div>
     </fieldset>

@@ -124,11 +124,11 @@ function StoredModels(props: {
         hint={t('settings.storedModelsHint')}
       >
         {files.length > 0 && (
-          <ul className="kind-files">
+          <ul className="kind-files stack gap-8 full">
             {files.map(({ kind, id, name, bytes, idle }) => (
-              <li key={id}>
+              <li key={id} className="split baseline">
                 <span>{name}</span>
-                <span className="measure">{formatBytes(bytes)}</span>
+                <span className="measure numbers">{formatBytes(bytes)}</span>
                 <button
                   type="button"
                   className="danger small"

@@ -7,7 +7,7 @@ import {
   deleteVideos,
   videosOf,
 } from '../../lib/predictions/stored-videos';
-import { Modal } from '../models/modal';
+import { Confirmation } from '../models/modal';
 import { getRunner } from '../runner';
 import { t } from '../texts';
 import '../texts/en/models';
@@ -55,30 +55,18 @@ export function StoredVideos(props: { onDelete: (work: () => Promise<void>) => v
         {t('settings.deleteVideos', { count: chosen.length })}
       </button>
       {asking && (
-        <Modal titleId="delete-videos-title" onClose={() => setAsking(false)}>
-          <h2 id="delete-videos-title">
-            {t('settings.deleteVideosQuestion', { count: chosen.length })}
-          </h2>
-          <p className="dialog-text">
-            {t('settings.deleteVideosText', { bytes: formatBytes(bytesOf(chosen)) })}
-          </p>
-          <div className="actions">
-            {/* The harmless one first: it has the focus. */}
-            <button type="button" onClick={() => setAsking(false)}>
-              {t('settings.keepThem')}
-            </button>
-            <button
-              type="button"
-              className="danger"
-              onClick={() => {
-                setAsking(false);
-                props.onDelete(() => deleteVideos(getRunner().store, chosen));
-              }}
-            >
-              {t('models.delete')}
-            </button>
-          </div>
-        </Modal>
+        <Confirmation
+          title={t('settings.deleteVideosQuestion', { count: chosen.length })}
+          keep={t('settings.keepThem')}
+          action={t('models.delete')}
+          onConfirm={() => {
+            setAsking(false);
+            props.onDelete(() => deleteVideos(getRunner().store, chosen));
+          }}
+          onClose={() => setAsking(false)}
+        >
+          {t('settings.deleteVideosText', { bytes: formatBytes(bytesOf(chosen)) })}
+        </Confirmation>
       )}
     </Kind>
   );

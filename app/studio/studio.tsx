@@ -81,7 +81,7 @@ export function Studio() {
       </SiteHeader>
       <main id="main" tabIndex={-1}>
         <h1 className="visually-hidden">{t('studio.title')}</h1>
-        <div className="studio">
+        <div className="studio stack gap-24">
           {/* The keyboard takes the order that is seen. What comes first on a phone is first in the page that arrives. */}
           {formAtSide ? [request, stages] : [stages, request]}
           <Collections {...studio} />
@@ -214,7 +214,7 @@ function Request(studio: StudioState) {
 function Stages(studio: StudioState) {
   const { deletions, error, shown, gpuActions, runs, recovered } = studio;
   return (
-    <div className="stages">
+    <div className="stages stack gap-24 min-0">
       {/* After a deletion the focus is on the stage: one step back leads here. */}
       {deletions.list.length > 0 && (
         <Suspense>
@@ -250,7 +250,7 @@ function Collections(studio: StudioState) {
   const { busy, shown, shownId, actions, deletions, report } = studio;
   const predictions = studio.predictions ?? noPredictions;
   return (
-    <div className="collections">
+    <div className="collections stack gap-24 min-0">
       <Suspense>
         <QueuePanel {...studio} predictions={predictions} onError={report} />
       </Suspense>

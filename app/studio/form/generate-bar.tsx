@@ -23,8 +23,8 @@ export function GenerateBar(props: {
   const { values, model, set } = fields;
   const levels = qualityValues(model?.manifest, values.samplingDefaults);
   return (
-    <div className="generate-bar">
-      <fieldset className="quality">
+    <div className="generate-bar stack gap-8-16 ruled on-surface">
+      <fieldset className="quality flex">
         <legend className="visually-hidden">{t('form.quality')}</legend>
         {qualities.map((name) => (
           <span key={name} title={t(`form.qualityHints.${name}`)}>
@@ -39,7 +39,7 @@ export function GenerateBar(props: {
           </span>
         ))}
       </fieldset>
-      <div className="cost">
+      <div className="cost field-hint min-0 numbers">
         {forecast && <Cost forecast={forecast} />}
         {waiting > 0 && <a href="#queue">{t('studio.waits', { count: waiting })}</a>}
       </div>

@@ -70,7 +70,10 @@ export function ImageField(props: {
       {...(name === 'lastImage' && { 'aria-label': t(label) })}
     >
       <label htmlFor={id}>{t(label)}</label>
-      <div className="image-slot" data-filled={image ? true : undefined}>
+      <div
+        className="image-slot relative clip rounded on-sunken"
+        data-filled={image ? true : undefined}
+      >
         <input
           ref={input}
           id={id}
@@ -95,23 +98,23 @@ export function ImageField(props: {
                 place
               )}
             </Suspense>
-            <div className="image-bar">
-              <span className="file-name">{image.name}</span>
+            <div className="image-bar row relative ruled on-surface">
+              <span className="file-name flex-1 min-0 clip text-l">{image.name}</span>
               {onSwap && (
-                <button type="button" title={t('form.swapHint')} onClick={onSwap}>
+                <button type="button" className="small" title={t('form.swapHint')} onClick={onSwap}>
                   {t('form.swap')}
                 </button>
               )}
-              <button type="button" onClick={() => input.current?.click()}>
+              <button type="button" className="small" onClick={() => input.current?.click()}>
                 {t('form.replace')}
               </button>
-              <button type="button" onClick={onRemove}>
+              <button type="button" className="small" onClick={onRemove}>
                 {t('form.remove')}
               </button>
             </div>
           </>
         ) : (
-          <span className="image-call" aria-hidden="true">
+          <span className="image-call stack gap-8 muted" aria-hidden="true">
             <ImageIcon />
             <span>{t.rich(call, { u: (text) => <u>{text}</u> })}</span>
           </span>

@@ -6,7 +6,6 @@ import { ArrowIcon, CloseIcon } from '../../shared/icons';
 import { errorTexts, t } from '../../texts';
 import '../../texts/en/form';
 import { type ChosenLora, rowsOfLoras } from './form-state';
-import './lora.css';
 import type { LoraCheck } from './use-loras';
 import type { FieldErrors } from './validation';
 
@@ -57,7 +56,7 @@ export function LoraField(props: {
     <fieldset className="field">
       <legend>{t('form.lora')}</legend>
       {loras.length > 0 && (
-        <ul className="loras">
+        <ul className="stack gap-8 mb-8">
           {rows.map((files, index) => {
             const [lora] = files;
             const check = checksOf(files, checks);
@@ -174,8 +173,8 @@ function LoraRow(props: {
   const { onScale, onMove, onRemove, onWord, onModel } = props;
   return (
     <li>
-      <div className="lora-row">
-        <label className="file-name" htmlFor={lora.key} title={name}>
+      <div className="lora-row row">
+        <label className="file-name flex-1 min-0 clip text-l" htmlFor={lora.key} title={name}>
           {t.rich('form.scaleOf', {
             name,
             hidden: (text) => <span className="visually-hidden">{text}</span>,
@@ -193,7 +192,7 @@ function LoraRow(props: {
           onChange={(event) => onScale(event.target.value)}
         />
         {!(place.first && place.last) && (
-          <span className="lora-moves">
+          <span className="lora-moves stack gap-2">
             {([-1, 1] as const).map((by) => (
               <button
                 key={by}

@@ -98,11 +98,11 @@ function NumberHead(
 ) {
   const { label, unit, ...input } = props;
   return (
-    <div className="field-head">
+    <div className="field-head row between">
       <label htmlFor={input.id}>{label}</label>
-      <span className="number">
+      <span className="number row gap-6">
         <input inputMode="decimal" {...input} />
-        {unit && <span className="unit">{unit}</span>}
+        {unit && <span className="unit muted text-l">{unit}</span>}
       </span>
     </div>
   );
@@ -202,7 +202,7 @@ export function SeedField({ fields: { values, errors, set } }: { fields: FormFie
   return (
     <div className="field">
       <label htmlFor="seed">{t('form.numbers.seed')}</label>
-      <div className="seed-row">
+      <div className="row">
         <input
           id="seed"
           type="number"

@@ -6,7 +6,6 @@ import { t } from '../../texts';
 import '../../texts/en/form';
 import type { FormFields } from './parameter-fields';
 import { maxPresetName, type Preset, type PresetAction, presetValues } from './presets';
-import './preset-field.css';
 import { hasValues } from './quality';
 import { usePresets } from './use-presets';
 
@@ -75,7 +74,7 @@ function OwnPresets(props: {
   return (
     <>
       <p className="field-hint">{t('form.presetHint')}</p>
-      <div className="preset-row">
+      <div className="input-row mt-8">
         <input
           type="text"
           aria-label={t('form.newPresetName')}
@@ -91,7 +90,7 @@ function OwnPresets(props: {
       </div>
       <ul>
         {presets.map((preset) => (
-          <li key={preset.id} className="preset-row">
+          <li key={preset.id} className="input-row mt-8">
             <input
               // A name that was not taken is shown as it is stored.
               key={`${preset.id} ${preset.name}`}

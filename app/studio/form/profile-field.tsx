@@ -47,7 +47,7 @@ export function ProfileField({ fields }: { fields: FormFields }) {
       )}
       {adapter && (
         <div className="field">
-          <div className="field-head">
+          <div className="field-head row between">
             <label htmlFor="adapterStrength">
               {t('form.adapterStrength', { name: adapter.name })}
             </label>

@@ -37,7 +37,7 @@ export function PromptField(props: {
   const idle = running || busy || prompt.trim() === '' || error !== undefined;
   return (
     <div className="field">
-      <div className="field-head prompt-head">
+      <div className="field-head row between mb-8">
         <label htmlFor="prompt">{t('form.prompt')}</label>
         <button
           type="button"

@@ -12,7 +12,7 @@ export function PromptLengthNote(props: { id: string; text: string; model: strin
   return (
     <div id={props.id}>
       {measured && (
-        <p className="token-count" data-over={isOver || undefined}>
+        <p className="token-count muted text-s numbers" data-over={isOver || undefined}>
           {t('form.tokens', { tokens: measured.tokens, limit: measured.limit })}
         </p>
       )}
@@ -25,9 +25,9 @@ function CutText({ measured: { text, kept, limit } }: { measured: MeasuredPrompt
   const start = Math.max(0, kept - shown.before);
   const end = kept + shown.after;
   return (
-    <div className="token-cut">
+    <div className="info on-bad">
       <p>{t('form.tokensCut', { limit })}</p>
-      <p className="token-text">
+      <p className="token-text break mt-8">
         {start > 0 && '… '}
         {text.slice(start, kept)}
         <mark>{text.slice(kept, end)}</mark>

@@ -135,7 +135,7 @@ export function RequestForm(props: {
   return (
     <form
       ref={formRef}
-      className="panel request"
+      className="panel request flex"
       aria-label={t('form.settings')}
       noValidate
       onSubmit={(event) => {
@@ -143,7 +143,7 @@ export function RequestForm(props: {
         props.onGenerate();
       }}
     >
-      <div className="request-fields">
+      <div className="request-fields stack gap-20 relative">
         <div role="status" className="notice">
           {shared.files.length > 0 && (
             <Suspense>
@@ -199,7 +199,7 @@ export function RequestForm(props: {
           <NumberField name="num_inference_steps" fields={fields} />
           <ProfileField fields={fields} />
           <NegativePromptField fields={fields} />
-          <div className="field-pair">
+          <div className="field-pair stack gap-20 halves">
             <NumberField name="guidance_scale" fields={fields} hint={t('form.guidanceHint')} />
             <NumberField
               name="flow_shift"
@@ -245,7 +245,7 @@ export function RequestForm(props: {
           library={models.status === 'ready' ? models.loras : []}
         />
       </div>
-      <div className="request-notes">
+      <div className="request-notes stack ruled">
         {props.gpuNotice}
         {model && (
           <StorageNote

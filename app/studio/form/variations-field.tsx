@@ -41,9 +41,9 @@ export function VariationsField(props: {
         </button>
         <FieldNotes id="seeds" hint={t('form.seedsHint')} />
       </div>
-      <fieldset className="field variations">
+      <fieldset className="field">
         <legend>{t('form.grid')}</legend>
-        <div className="variations-lists">
+        <div className="thirds stack mb-8">
           {variedNames.map((name) => (
             <div key={name} className="field">
               <label htmlFor={`vary-${name}`}>{t(`form.vary.${name}`)}</label>

@@ -61,7 +61,7 @@ export const Card = memo(function Card(props: CardProps) {
   return (
     <li
       ref={measure}
-      className="card"
+      className="card flex relative clip bordered on-surface"
       aria-posinset={position}
       aria-setsize={total}
       data-index={row}
@@ -71,7 +71,7 @@ export const Card = memo(function Card(props: CardProps) {
     >
       <button
         type="button"
-        className="card-face"
+        className="card-face stack gap-2 bare"
         aria-current={isShown ? 'true' : undefined}
         onClick={() => actions.onShow(id)}
         onKeyDown={(event) => {
@@ -86,11 +86,11 @@ export const Card = memo(function Card(props: CardProps) {
         onBlur={() => setActive(false)}
       >
         <Poster prediction={prediction} active={active} />
-        <span className="card-prompt" id={promptId}>
+        <span className="card-prompt clamp" id={promptId}>
           {parameters.prompt}
         </span>
-        {reason && <span className="card-flag">{reason}</span>}
-        <span className="card-meta">
+        {reason && <span className="muted text-s">{reason}</span>}
+        <span className="muted text-s">
           {t.rich('gallery.facts', {
             size: formatSize(parameters.size),
             seconds: secondsOf(prediction),
@@ -99,7 +99,7 @@ export const Card = memo(function Card(props: CardProps) {
         </span>
         <Distinction {...props} />
         {tags && (
-          <span className="tags">
+          <span className="tags row wrap gap-4">
             {tags.map((tag) => (
               <span key={tag}>{tag}</span>
             ))}
@@ -118,7 +118,7 @@ export const Card = memo(function Card(props: CardProps) {
       />
       <button
         type="button"
-        className="card-star"
+        className="card-star overlay"
         aria-label={t('gallery.favourite')}
         aria-describedby={promptId}
         aria-pressed={favourite}
@@ -129,7 +129,7 @@ export const Card = memo(function Card(props: CardProps) {
       {status === 'completed' && (
         <button
           type="button"
-          className="card-view"
+          className="card-view overlay"
           aria-label={t('gallery.fullScreen')}
           aria-describedby={promptId}
           title={t('gallery.fullScreen')}
@@ -152,10 +152,10 @@ const mostDifferences = 3;
 function Distinction({ prediction, before, after }: CardProps) {
   const { parameters } = prediction;
   const seed = t('gallery.seed', { seed: String(parameters.seed) });
-  if (prediction.status !== 'completed') return <span className="card-meta">{seed}</span>;
+  if (prediction.status !== 'completed') return <span className="muted text-s">{seed}</span>;
   const { parts } = prediction;
   if (parts) {
-    return <span className="card-meta">{t('gallery.parts', { count: parts.length })}</span>;
+    return <span className="muted text-s">{t('gallery.parts', { count: parts.length })}</span>;
   }
   const differences = [before, after].flatMap((neighbour) =>
     neighbour?.status === 'completed' && !neighbour.parts
@@ -173,7 +173,7 @@ function Distinction({ prediction, before, after }: CardProps) {
   );
   if (texts.length === 0) texts.push(seed);
   return (
-    <span className="card-meta card-differences">
+    <span className="muted text-s card-differences">
       {texts.map((text) => (
         <span key={text}>{text}</span>
       ))}
@@ -187,14 +187,14 @@ function Outcome({ prediction, isShown, busy, actions }: CardProps) {
   if (status === 'interrupted') {
     return (
       <>
-        <p className="card-note" data-code={prediction.error.code}>
+        <p className="card-note text-m" data-code={prediction.error.code}>
           {t.rich('gallery.interrupted', {
             title: interruptionTitle(prediction),
             message: errorTexts(prediction.error).message,
             strong: (title) => <strong>{title}</strong>,
           })}
         </p>
-        <div className="actions">
+        <div className="actions small card-actions">
           <button type="button" disabled={busy} onClick={() => actions.onResume(id)}>
             {t('gallery.resume')}
           </button>
@@ -211,17 +211,17 @@ function Outcome({ prediction, isShown, busy, actions }: CardProps) {
   return (
     <>
       {isShown || error.code === 'CANCELLED' ? (
-        <p className="card-note" data-code={error.code}>
+        <p className="card-note text-m" data-code={error.code}>
           <strong>
             {error.code === 'CANCELLED' ? t('gallery.cancelled') : t('gallery.failed')}
           </strong>
         </p>
       ) : (
-        <p className="card-note" data-code={error.code}>
+        <p className="card-note text-m" data-code={error.code}>
           <strong>{message}</strong> {remedy}
         </p>
       )}
-      <div className="actions">
+      <div className="actions small card-actions">
         <button type="button" disabled={busy} onClick={() => actions.onRunAgain(id)}>
           {t('gallery.runAgain')}
         </button>

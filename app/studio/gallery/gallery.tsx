@@ -1,6 +1,6 @@
 import { t } from '../../texts';
 import '../../texts/en/gallery';
-import './gallery.css';
+import '../videos.css';
 import {
   lazy,
   memo,
@@ -109,9 +109,9 @@ const GalleryList = memo(function GalleryList(
   });
 
   return (
-    <section ref={section} className="history" aria-labelledby="history-title">
+    <section ref={section} className="history min-0" aria-labelledby="history-title">
       <h2 id="history-title">{t('gallery.pastVideos')}</h2>
-      <div className="gallery-bar">
+      <div className="gallery-bar stack">
         {ended.length > 1 && (
           <Toolbar filter={filter} sort={sort} dispatch={dispatch} predictions={ended} />
         )}
@@ -125,7 +125,7 @@ const GalleryList = memo(function GalleryList(
           />
         )}
       </div>
-      <p className="gallery-count">
+      <p className="gallery-count flex gap-14 muted text-m">
         <span role="status">
           {shown.length === 0 && isNarrowed
             ? t('gallery.nothing')
@@ -134,7 +134,7 @@ const GalleryList = memo(function GalleryList(
         {shown.length === 0 && isNarrowed && (
           <button
             type="button"
-            className="inline"
+            className="inline muted text-m"
             onClick={() => {
               dispatch({ type: 'filtered', filter: noFilter });
               section.current?.querySelector<HTMLElement>('[type="search"]')?.focus();
@@ -146,7 +146,7 @@ const GalleryList = memo(function GalleryList(
         {filter.status === 'videos' && failed.length > 0 && (
           <button
             type="button"
-            className="inline"
+            className="inline muted text-m"
             onClick={() => dispatch({ type: 'filtered', filter: { status: 'failed' } })}
           >
             {t('gallery.showFailed', { runs: failedText(failed) })}
@@ -155,7 +155,7 @@ const GalleryList = memo(function GalleryList(
         {filter.status === 'failed' && (
           <button
             type="button"
-            className="inline"
+            className="inline muted text-m"
             onClick={() => dispatch({ type: 'filtered', filter: { status: 'videos' } })}
           >
             {t('gallery.back')}
@@ -164,6 +164,7 @@ const GalleryList = memo(function GalleryList(
       </p>
       <ul
         ref={grid.listRef}
+        className="stack gap-16"
         style={{
           gridTemplateColumns: `repeat(${grid.columns}, minmax(0, 1fr))`,
           paddingTop: grid.above,

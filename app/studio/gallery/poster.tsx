@@ -22,7 +22,7 @@ export function Poster({ prediction, active }: { prediction: Prediction; active:
   const isFlagged =
     blurReason(safety) !== null || (isStartImage && safety !== undefined && isInputFlagged(safety));
   return (
-    <span className="poster" data-blurred={isFlagged}>
+    <span className="poster relative clip wide on-sunken" data-blurred={isFlagged}>
       {url && <Picture src={url} alt="" />}
       {completed && active && !isFlagged && !still && (
         <HoverVideo file={completed.result.videoFile} />

@@ -45,8 +45,10 @@ export function SelectionBar(props: {
 
   return (
     <>
-      <div className="selection-bar">
-        <span role="status">{t('gallery.selected', { count: selected.length })}</span>
+      <div className="selection-bar row wrap">
+        <span role="status" className="strong numbers">
+          {t('gallery.selected', { count: selected.length })}
+        </span>
         <button type="button" className="small" onClick={onSelectAll}>
           {t('gallery.selectAll')}
         </button>

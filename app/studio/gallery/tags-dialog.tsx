@@ -42,10 +42,9 @@ export function TagsDialog(props: {
   };
 
   return (
-    <Modal titleId={`${id}-title`} className="tags-dialog" onClose={onClose}>
-      <h2 id={`${id}-title`}>{t('gallery.tagsOf', { count: predictions.length })}</h2>
+    <Modal title={t('gallery.tagsOf', { count: predictions.length })} onClose={onClose}>
       <form
-        className="tags-add"
+        className="input-row"
         onSubmit={(event) => {
           event.preventDefault();
           add();
@@ -69,7 +68,7 @@ export function TagsDialog(props: {
         <button type="submit">{t('gallery.add')}</button>
       </form>
       {tags.length > 0 && (
-        <ul className="tags" aria-label={t('gallery.tags')}>
+        <ul className="tags row wrap gap-4" aria-label={t('gallery.tags')}>
           {tags.map((tag) => (
             <li key={tag}>
               {tag}
@@ -89,11 +88,6 @@ export function TagsDialog(props: {
           <Problem error={problem} />
         </div>
       )}
-      <div className="actions">
-        <button type="button" onClick={onClose}>
-          {t('shared.close')}
-        </button>
-      </div>
     </Modal>
   );
 }

@@ -14,7 +14,7 @@ export function PromptRecord({ optimization }: { optimization: PromptOptimizatio
       {original !== text && (
         <>
           <p className="field-hint">{t('improve.asWritten')}</p>
-          <p className="prompt-text">{original}</p>
+          <p className="break">{original}</p>
         </>
       )}
     </details>

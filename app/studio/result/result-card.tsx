@@ -1,3 +1,4 @@
+import '../videos.css';
 import { useEffect, useRef, useState } from 'react';
 import {
   type Backend,
@@ -92,7 +93,7 @@ export function ResultCard(props: {
       <h2 id="result-title" ref={heading} tabIndex={-1}>
         {t('result.yourVideo')}
       </h2>
-      <div className="screen" data-size={result.size}>
+      <div className="screen stack gap-0 clip centered wide rounded" data-size={result.size}>
         {url && (
           <Veil what="video" reason={reason} revealed={revealed} onToggle={toggle}>
             <video
@@ -119,11 +120,11 @@ export function ResultCard(props: {
         busy={busy}
         actions={actions}
       />
-      <p className="prompt-text">{prompt}</p>
+      <p className="break">{prompt}</p>
       {optimization && <PromptRecord optimization={optimization} />}
-      <div className="result-facts">
+      <div className="result-facts flex gap-8-16 wrap between">
         <details onToggle={showOpened}>
-          <summary>{factsLine(prediction)}</summary>
+          <summary className="numbers break">{factsLine(prediction)}</summary>
           <dl className="facts">
             <Fact name={t('result.size')}>{formatSize(`${result.width}*${result.height}`)}</Fact>
             <Fact name={t('result.duration')}>
@@ -201,8 +202,8 @@ export function ResultCard(props: {
         </div>
       )}
       {prediction.profile === 'ultra-fast' && !parts && (
-        <div className="refine">
-          <p className="field-hint">{t('run.standardHint')}</p>
+        <div className="split">
+          <p className="field-hint grow">{t('run.standardHint')}</p>
           <button type="button" disabled={busy} onClick={() => actions.onMakeStandard(id)}>
             {t('run.makeStandard')}
           </button>
@@ -263,7 +264,7 @@ function SeedButton({ seed }: { seed: number }) {
   return (
     <button type="button" className="inline" title={t('result.copySeed')} onClick={copy}>
       {seed}
-      <span role="status" className="copied">
+      <span role="status" className="copied muted">
         {copied && ` ${t('result.copied')}`}
       </span>
     </button>

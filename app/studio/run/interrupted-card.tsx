@@ -53,7 +53,7 @@ export function InterruptedCard(props: {
           <Problem error={problem} />
         </div>
       )}
-      <p className="prompt-text">{parameters.prompt}</p>
+      <p className="break">{parameters.prompt}</p>
       <div className="actions">
         <button
           type="button"

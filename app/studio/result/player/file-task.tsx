@@ -47,7 +47,7 @@ export function TaskStatus({ task, name }: { task: FileTask; name: string }) {
         </div>
       )}
       {task.share !== null && (
-        <label className="dialog-text">
+        <label>
           {name}
           <progress value={task.share || undefined} max={1} />
         </label>

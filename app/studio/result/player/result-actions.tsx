@@ -19,7 +19,6 @@ import { FrameBar } from './frame-bar';
 import { LongerDialog } from './longer-dialog';
 import { SoundDialog } from './sound-dialog';
 import { TrimDialog } from './trim-dialog';
-import './player.css';
 
 /** What can be done with a finished video: the frequent things first, the others under *More*. */
 export function ResultActions(props: {
@@ -64,7 +63,7 @@ export function ResultActions(props: {
   const enhancement = enhancementsOf(prediction).find(({ kind }) => kind === dialog)?.kind;
   return (
     <>
-      <div className="result-actions">
+      <div className="result-actions row wrap gap-8-16 between">
         <div className="actions">
           <button
             type="button"
@@ -130,7 +129,7 @@ export function ResultActions(props: {
           {t('result.showFirst')}
         </p>
       )}
-      <div id="result-more" className="result-actions" hidden={!more}>
+      <div id="result-more" className="result-actions row wrap gap-8-16 between" hidden={!more}>
         {shown && (
           <>
             <FrameBar
