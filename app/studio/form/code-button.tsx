@@ -1,19 +1,15 @@
 import { lazy, Suspense, useState } from 'react';
-import type { LoraEntry, RunOptions } from '../../../lib/contract';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import type { FormState } from './form-state';
+import { useFields } from './form-context';
+import { chosenOptions } from './sampling';
 
 /** Few people need it, so it is no part of the page's first script. */
 const CodeDialog = lazy(async () => ({ default: (await import('./code-dialog')).CodeDialog }));
 
 /** The button that shows the form as code, with its dialog. */
-export function CodeButton(props: {
-  form: FormState;
-  /** Of its request. */
-  options: RunOptions;
-  library: readonly LoraEntry[];
-}) {
+export function CodeButton() {
+  const { form, values, model, models } = useFields();
   const [open, setOpen] = useState(false);
   return (
     <>
@@ -22,7 +18,12 @@ export function CodeButton(props: {
       </button>
       {open && (
         <Suspense>
-          <CodeDialog {...props} onClose={() => setOpen(false)} />
+          <CodeDialog
+            options={chosenOptions(model, values)}
+            form={{ ...form, values: { ...values, model: model?.manifest.id ?? '' } }}
+            library={models.status === 'ready' ? models.loras : []}
+            onClose={() => setOpen(false)}
+          />
         </Suspense>
       )}
     </>

@@ -4,13 +4,14 @@ import { CloseIcon } from '../../shared/icons';
 import { Problem } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import type { FormFields } from './parameter-fields';
+import { useFields } from './form-context';
 import { maxPresetName, type Preset, type PresetAction, presetValues } from './presets';
 import { hasValues } from './quality';
 import { usePresets } from './use-presets';
 
 /** The presets of one's own: choosing, and the list that saves, renames and deletes them. */
-export function PresetField({ fields: { values, set } }: { fields: FormFields }) {
+export function PresetField() {
+  const { values, set } = useFields();
   const { presets, change } = usePresets();
   const [editing, setEditing] = useState(false);
   const [error, setError] = useState<ErrorRecord | null>(null);

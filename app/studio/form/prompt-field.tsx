@@ -1,13 +1,12 @@
-import { type Dispatch, lazy, Suspense, useState } from 'react';
+import { lazy, Suspense, useState } from 'react';
 import { typeInto } from '../../shared/browser';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import type { Example } from './examples';
-import { type FormAction, type FormValues, typedPrompt } from './form-state';
+import { useFields } from './form-context';
+import { typedPrompt } from './form-state';
 import { PromptLengthNote } from './prompt-length';
 import { PromptTools } from './prompt-tools';
-import type { Improve } from './use-improve';
 
 // Nothing of it is seen before someone asks for it.
 const ImproveParts = lazy(async () => ({
@@ -15,22 +14,14 @@ const ImproveParts = lazy(async () => ({
 }));
 
 /** The prompt, with the button that improves it and what comes of that. */
-export function PromptField(props: {
-  values: FormValues;
-  error: string | undefined;
-  improve: Improve;
-  /** A generation is running: it needs the memory. */
-  busy: boolean;
-  change: Dispatch<FormAction>;
-  /** Id of the selected model, where it is in this browser: its tokenizer measures the prompt. */
-  tokenizer: string | null;
-  onExample: (example: Example) => void;
-}) {
-  const { values, error, improve, busy, change, tokenizer, onExample } = props;
+export function PromptField() {
+  const { values, errors, improve, busy, model, set, onExample } = useFields();
+  const error = errors.prompt;
+  // That of the model measures the prompt.
+  const tokenizer = model?.ready ? model.manifest.id : null;
   // The tokenizer is loaded by the first person who writes.
   const [used, setUsed] = useState(false);
-  const type = (text: string) =>
-    change({ type: 'changed', values: typedPrompt(text, optimization) });
+  const type = (text: string) => set(typedPrompt(text, optimization));
   const { prompt, optimization } = values;
   const { state, start } = improve;
   const running = state.status === 'running';
@@ -67,7 +58,7 @@ export function PromptField(props: {
         onExample={onExample}
         disabled={running}
         onPrompt={(text) => typeInto('prompt', text)}
-        onReplace={(text) => change({ type: 'changed', values: { prompt: text } })}
+        onReplace={(text) => set({ prompt: text })}
       />
       <Suspense>
         <ImproveParts values={values} improve={improve} busy={busy} />

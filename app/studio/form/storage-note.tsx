@@ -3,7 +3,8 @@ import { chosenSwitches, formatBytes, formatOfFile, parameterRanges } from '../.
 import { bitRateOf } from '../../../lib/video/bit-rate';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import { type FormState, toNumber } from './form-state';
+import { useFields } from './form-context';
+import { toNumber } from './form-state';
 
 /**
  * Says before a run that its videos will not fit into the storage of this browser; nothing where they fit, or where
@@ -11,15 +12,9 @@ import { type FormState, toNumber } from './form-state';
  *
  * @param props.videos how many are made of the form
  * @param props.frameRate frames per second of the model
- * @param props.revision changes when a run has ended
  */
-export function StorageNote(props: {
-  form: FormState;
-  videos: number;
-  frameRate: number;
-  revision: string;
-}) {
-  const { form, videos, frameRate, revision } = props;
+export function StorageNote({ videos, frameRate }: { videos: number; frameRate: number }) {
+  const { form, revision } = useFields();
   const { size, duration } = form.values;
   const { min, max } = parameterRanges.duration;
   const seconds = Math.min(max, Math.max(min, toNumber(duration) || min));

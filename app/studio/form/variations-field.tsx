@@ -1,23 +1,18 @@
 import { useState } from 'react';
-import type { ParametersInput } from '../../../lib/contract';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
+import { useFields } from './form-context';
 import { toNumber } from './form-state';
-import type { FormFields } from './parameter-fields';
 import { unusedNote } from './sampling';
 import { gridOf, maxGrid, seedVariations, type VariedName, variedNames } from './variations';
 
 const seedCount = 4;
 
 /** Adds several videos to the queue that differ in the seed, or in steps, guidance and shift. */
-export function VariationsField(props: {
-  fields: FormFields;
-  disabled: boolean;
-  onAdd: (changes: readonly Partial<ParametersInput>[]) => void;
-}) {
-  const { fields, disabled, onAdd } = props;
-  const { values, resolved } = fields;
+export function VariationsField() {
+  const { values, resolved, ready, improve, onVariations: onAdd } = useFields();
+  const disabled = !ready || improve.state.status === 'running';
   const [lists, setLists] = useState<Readonly<Record<VariedName, string>>>({
     num_inference_steps: '',
     guidance_scale: '',

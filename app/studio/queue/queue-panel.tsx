@@ -213,9 +213,7 @@ function WorkingRow(props: { prediction: Prediction; run: RunState; own: boolean
         {own && (
           <progress aria-label={t('queue.thisVideo')} value={percent ?? undefined} max={100} />
         )}
-        {!own && (
-          <p className="muted text-s numbers break">{t('queue.otherTabMakes')}</p>
-        )}
+        {!own && <p className="muted text-s numbers break">{t('queue.otherTabMakes')}</p>}
       </div>
     </li>
   );
