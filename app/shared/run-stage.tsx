@@ -15,10 +15,7 @@ export function RunStage({ progress, size }: { progress: RunProgress; size: Size
   const current = phase === null ? -1 : phases.indexOf(phase);
   return (
     <>
-      <div
-        className="screen stack gap-0 clip centered wide rounded preview-place on-sunken"
-        data-size={size}
-      >
+      <div className="screen preview-place" data-size={size}>
         {preview && (
           <Veil
             what="preview"

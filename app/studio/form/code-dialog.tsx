@@ -11,7 +11,7 @@ import {
 import { CopyButton } from '../../docs/copy-button';
 import { Modal } from '../../models/modal';
 import { downloadFile } from '../../shared/browser';
-import { Problem } from '../../shared/messages';
+import { ProblemAlert } from '../../shared/messages';
 import { hasServer } from '../../shared/server';
 import { pickModel, useModels } from '../../shared/use-models';
 import { t } from '../../texts';
@@ -124,11 +124,7 @@ export function CodeDialog(props: {
               api: linkTo('/docs/api'),
             })}
       </p>
-      {problem && (
-        <div role="alert">
-          <Problem error={problem} />
-        </div>
-      )}
+      <ProblemAlert error={problem} />
     </Modal>
   );
 }

@@ -1,20 +1,23 @@
-import { type Dispatch, lazy, memo, Suspense, useEffect } from 'react';
-import { Problem } from '../../shared/messages';
+import { type Dispatch, lazy, memo, Suspense, useEffect, useState } from 'react';
+import { Problem, ProblemAlert } from '../../shared/messages';
 import { ModelField } from '../../shared/model-field';
 import { pickModel } from '../../shared/use-models';
 import { t } from '../../texts';
 import '../../texts/en/form';
+import { chosenSwitches, formatBytes, formatOfFile, parameterRanges } from '../../../lib/contract';
+import { bitRateOf } from '../../../lib/video/bit-rate';
 import { GpuNotice, isEmulated } from '../../shared/gpu';
-import { CodeButton } from './code-button';
 import { forecastOf, useForecast } from './forecast';
-import { FieldsContext, useRequest } from './form-context';
+import { FieldsContext, useFields, useRequest } from './form-context';
 import {
   endsInImage,
   type FormAction,
+  type FormState,
   type FormValues,
   type ModelDefaults,
   modelDefaults,
   showsOthers,
+  toNumber,
 } from './form-state';
 import { GenerateBar } from './generate-bar';
 import { ImageField } from './image-field';
@@ -24,9 +27,8 @@ import { AdvancedFields, NumberField, SeedField, SizeField, SwitchField } from '
 import { PresetField } from './preset-field';
 import { ProfileField } from './profile-field';
 import { PromptField } from './prompt-field';
-import { mayGiveNoise, runOfForm, samplingOf } from './sampling';
-import { StorageNote } from './storage-note';
-import { useShownErrors } from './use-shown-errors';
+import { chosenOptions, mayGiveNoise, runOfForm, samplingOf } from './sampling';
+import type { FieldErrors, shownErrors } from './validation';
 import { VariationsField } from './variations-field';
 
 // They follow from what came from elsewhere.
@@ -141,11 +143,7 @@ export const RequestForm = memo(function RequestForm() {
               </button>
             </p>
           )}
-          {startError && (
-            <div role="alert">
-              <Problem error={startError} />
-            </div>
-          )}
+          <ProblemAlert error={startError} />
         </div>
         <GenerateBar forecast={forecast} videos={videos} />
       </form>
@@ -163,4 +161,90 @@ function useModelDefaults(
   useEffect(() => {
     if (defaults && differs) change({ type: 'modelShown', defaults });
   });
+}
+
+/** Few people need it, so it is no part of the page's first script. */
+const CodeDialog = lazy(async () => ({ default: (await import('./code-dialog')).CodeDialog }));
+
+/** The button that shows the form as code, with its dialog. */
+function CodeButton() {
+  const { form, values, model, models } = useFields();
+  const [open, setOpen] = useState(false);
+  return (
+    <>
+      <button type="button" className="quiet" onClick={() => setOpen(true)}>
+        {t('form.copyAsCode')}
+      </button>
+      {open && (
+        <Suspense>
+          <CodeDialog
+            options={chosenOptions(model, values)}
+            form={{ ...form, values: { ...values, model: model?.manifest.id ?? '' } }}
+            library={models.status === 'ready' ? models.loras : []}
+            onClose={() => setOpen(false)}
+          />
+        </Suspense>
+      )}
+    </>
+  );
+}
+
+/**
+ * Says before a run that its videos will not fit into the storage of this browser; nothing where they fit, or where
+ * the browser does not tell.
+ *
+ * @param props.videos how many are made of the form
+ * @param props.frameRate frames per second of the model
+ */
+function StorageNote({ videos, frameRate }: { videos: number; frameRate: number }) {
+  const { form, revision } = useFields();
+  const { size, duration } = form.values;
+  const { min, max } = parameterRanges.duration;
+  const seconds = Math.min(max, Math.max(min, toNumber(duration) || min));
+  const rate = bitRateOf(formatOfFile({ ...chosenSwitches(form.values), size }, frameRate));
+  // The images are stored with it.
+  const { image, lastImage } = form.files;
+  const one = (rate / 8) * seconds + (image?.file.size ?? 0) + (lastImage?.file.size ?? 0);
+  const bytes = one * videos;
+  const fits = useRoom(Math.ceil(bytes), revision);
+  if (fits !== false) return null;
+  return (
+    <p className="problem" data-code="STORAGE_FULL" role="status">
+      {t('form.noRoom', { videos, bytes: formatBytes(bytes) })}
+    </p>
+  );
+}
+
+/** Whether this browser can store so many bytes; null while that is not known. */
+function useRoom(bytes: number, revision: string): boolean | null {
+  const [fits, setFits] = useState<boolean | null>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: A run that has ended has written or deleted files.
+  useEffect(() => {
+    let current = true;
+    const ask = async () => {
+      const { hasRoom } = await import('../../../lib/predictions/opfs');
+      const answer = await hasRoom(bytes);
+      if (current) setFits(answer);
+    };
+    const check = () => void ask().catch(() => {});
+    check();
+    // A person comes back who has freed space elsewhere.
+    window.addEventListener('focus', check);
+    return () => {
+      current = false;
+      window.removeEventListener('focus', check);
+    };
+  }, [bytes, revision]);
+  return fits;
+}
+
+const nothing: FieldErrors = {};
+
+/** The errors to show; none until the schemas that check a request are loaded, which are large. */
+function useShownErrors(form: FormState): FieldErrors {
+  const [validation, setValidation] = useState<{ shownErrors: typeof shownErrors } | null>(null);
+  useEffect(() => {
+    import('./validation').then(setValidation, () => undefined);
+  }, []);
+  return validation?.shownErrors(form) ?? nothing;
 }

@@ -3,7 +3,7 @@ import { type ErrorRecord, type Prediction, toKinoraError } from '../../../lib/c
 import { Modal } from '../../models/modal';
 import { getRunner } from '../../runner';
 import { CloseIcon } from '../../shared/icons';
-import { Problem } from '../../shared/messages';
+import { ProblemAlert } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import { tagsOf } from './gallery-state';
@@ -83,11 +83,7 @@ export function TagsDialog(props: {
           ))}
         </ul>
       )}
-      {problem && (
-        <div role="alert">
-          <Problem error={problem} />
-        </div>
-      )}
+      <ProblemAlert error={problem} />
     </Modal>
   );
 }

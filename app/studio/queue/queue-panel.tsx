@@ -126,7 +126,7 @@ export function QueuePanel(props: {
       {(working.length > 0 || apiJob) && (
         <ul className="stack gap-0">
           {apiJob && (
-            <li className="queue-row stack gap-8-16 ruled on-surface" data-mark="api">
+            <li className="queue-row stack ruled on-surface" data-mark="api">
               <span className="queue-mark on-wash text-s">{t('queue.api')}</span>
               <Link href="/serve" prefetch={false}>
                 {jobText(apiJob)}
@@ -201,7 +201,7 @@ function WorkingRow(props: { prediction: Prediction; run: RunState; own: boolean
   const picture = useLiveQuery(async () => (await getRunner().store.source(id))?.thumbnail, [id]);
   const percent = own && run.status === 'running' ? percentDone(run.progress) : null;
   return (
-    <li className="queue-row stack gap-8-16 ruled on-surface" data-mark={own ? 'now' : 'elsewhere'}>
+    <li className="queue-row stack ruled on-surface" data-mark={own ? 'now' : 'elsewhere'}>
       <span className="queue-mark on-wash text-s">
         {own ? t('queue.now') : t('queue.otherTab')}
       </span>

@@ -9,10 +9,11 @@ import {
   type KernelRecord,
   type KinoraError,
   type Prediction,
+  type PromptOptimization,
 } from '../../../lib/contract';
 import { showOpened, useObjectUrl, useReducedMotion } from '../../shared/browser';
 import { Fact } from '../../shared/fact';
-import { Problem } from '../../shared/messages';
+import { Problem, ProblemAlert } from '../../shared/messages';
 import { memoryUseText } from '../../shared/run-progress';
 import { blurReason } from '../../shared/safety-text';
 import { Veil } from '../../shared/veil';
@@ -23,12 +24,13 @@ import { formatTime } from '../../texts/format';
 import { AppliedFacts } from './applied-facts';
 import type { LongerChoice } from './player/longer-dialog';
 import { ResultActions } from './player/result-actions';
-import { PromptRecord } from './prompt-record';
 import { Refine } from './refine';
 import { useVideo } from './use-video';
 import { Verdict } from './verdict';
 import { flowShiftText, lastImageText, loraText, secondsOf, stepsText } from './video-facts';
 import { videoName } from './video-name';
+import '../../texts/en/improve';
+import { outcomeText } from './optimization-text';
 
 /** The actions on a past prediction. */
 export interface PredictionActions {
@@ -93,7 +95,7 @@ export function ResultCard(props: {
       <h2 id="result-title" ref={heading} tabIndex={-1}>
         {t('result.yourVideo')}
       </h2>
-      <div className="screen stack gap-0 clip centered wide rounded" data-size={result.size}>
+      <div className="screen" data-size={result.size}>
         {url && (
           <Veil what="video" reason={reason} revealed={revealed} onToggle={toggle}>
             <video
@@ -196,11 +198,7 @@ export function ResultCard(props: {
         </details>
         <Verdict prediction={prediction} busy={busy} onDeleted={actions.onDeleted} />
       </div>
-      {problem && (
-        <div role="alert">
-          <Problem error={problem} />
-        </div>
-      )}
+      <ProblemAlert error={problem} />
       {prediction.profile === 'ultra-fast' && !parts && (
         <div className="split">
           <p className="field-hint grow">{t('run.standardHint')}</p>
@@ -275,4 +273,21 @@ function SeedButton({ seed }: { seed: number }) {
 function kernelsText({ mode, clamped: count }: KernelRecord): string {
   const kernels = t(`shared.kernels.${mode}`);
   return count ? t('result.clamped', { kernels, count }) : kernels;
+}
+
+/** How the prompt of a result was improved, and the original; the result shows the other text. */
+function PromptRecord({ optimization }: { optimization: PromptOptimization }) {
+  const { original, text } = optimization;
+  return (
+    <details className="prompt-record" onToggle={showOpened}>
+      <summary>{t('improve.optimizer')}</summary>
+      <p className="field-hint">{outcomeText(optimization)}</p>
+      {original !== text && (
+        <>
+          <p className="field-hint">{t('improve.asWritten')}</p>
+          <p className="break">{original}</p>
+        </>
+      )}
+    </details>
+  );
 }

@@ -77,7 +77,7 @@ export function ComparePlayers({ first, second }: { first: Completed; second: Co
   const media = { muted: true, playsInline: true, preload: 'auto' } as const;
   return (
     <>
-      <div className="screen stack gap-0 clip centered wide rounded" data-size={first.result.size}>
+      <div className="screen" data-size={first.result.size}>
         <Veil
           what="video"
           reason={reason}

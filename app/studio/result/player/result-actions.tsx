@@ -6,7 +6,7 @@ import { chainOf } from '../../../../lib/predictions/continuation';
 import { getRunner } from '../../../runner';
 import { downloadFile } from '../../../shared/browser';
 import { AgainIcon, BinIcon, ImageIcon, SlidersIcon } from '../../../shared/icons';
-import { Problem } from '../../../shared/messages';
+import { ProblemAlert } from '../../../shared/messages';
 import { videoToSave } from '../../../shared/saved-video';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
@@ -173,11 +173,7 @@ export function ResultActions(props: {
           {t('result.useSeed')}
         </button>
       </div>
-      {problem && (
-        <div role="alert">
-          <Problem error={problem} />
-        </div>
-      )}
+      <ProblemAlert error={problem} />
       {dialog === 'longer' && (
         <LongerDialog
           prediction={prediction}

@@ -110,10 +110,7 @@ function Trimmer(props: {
   const busy = task.share !== null;
   return (
     <>
-      <div
-        className="screen stack gap-0 clip centered wide rounded"
-        data-size={videos[0]?.result.size}
-      >
+      <div className="screen" data-size={videos[0]?.result.size}>
         {url && (
           <Veil
             what="video"
