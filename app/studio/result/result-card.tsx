@@ -18,6 +18,7 @@ import { memoryUseText } from '../../shared/run-progress';
 import { blurReason } from '../../shared/safety-text';
 import { Veil } from '../../shared/veil';
 import { t } from '../../texts';
+import '../../texts/en/improve';
 import '../../texts/en/result';
 import '../../texts/en/run';
 import { formatTime } from '../../texts/format';
@@ -29,7 +30,6 @@ import { useVideo } from './use-video';
 import { Verdict } from './verdict';
 import { flowShiftText, lastImageText, loraText, secondsOf, stepsText } from './video-facts';
 import { videoName } from './video-name';
-import '../../texts/en/improve';
 import { outcomeText } from './optimization-text';
 
 /** The actions on a past prediction. */
