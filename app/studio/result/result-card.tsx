@@ -23,6 +23,7 @@ import '../../texts/en/result';
 import '../../texts/en/run';
 import { formatTime } from '../../texts/format';
 import { AppliedFacts } from './applied-facts';
+import { outcomeText } from './optimization-text';
 import type { LongerChoice } from './player/longer-dialog';
 import { ResultActions } from './player/result-actions';
 import { Refine } from './refine';
@@ -30,7 +31,6 @@ import { useVideo } from './use-video';
 import { Verdict } from './verdict';
 import { flowShiftText, lastImageText, loraText, secondsOf, stepsText } from './video-facts';
 import { videoName } from './video-name';
-import { outcomeText } from './optimization-text';
 
 /** The actions on a past prediction. */
 export interface PredictionActions {
