@@ -1,14 +1,9 @@
 import type { Metadata, Viewport } from 'next';
 import type { ReactNode } from 'react';
+import './primitives.css';
 import './globals.css';
 // Styles of all pages, as browsers warn of those that a page preloads which is left before it uses them.
-import './docs/docs.css';
-import './help/help.css';
-import './keys/keys.css';
-import './models/models.css';
-import './serve/serve.css';
-import './settings/settings.css';
-import './studio/form/generate-bar.css';
+import './pages.css';
 import './studio/studio.css';
 import { imageScript } from './shared/expected-image';
 import { Footer } from './shared/footer';

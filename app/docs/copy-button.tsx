@@ -33,7 +33,7 @@ export function CopyButton(props: {
   };
   return (
     <>
-      <span role="status" className="copied">
+      <span role="status" className="copied muted">
         {outcome}
       </span>
       <button type="button" aria-label={label} onClick={() => void copy()}>

@@ -27,8 +27,8 @@ const contents = [
 
 export default function Page() {
   return (
-    <main id="main" tabIndex={-1} className="docs" lang="en">
-      <header className="docs-head">
+    <main id="main" tabIndex={-1} className="docs stack page-width gap-0" lang="en">
+      <header className="docs-head stack gap-14 prose">
         <h1>The v3 API</h1>
         <p>
           One still image and a prompt become a 720p video. You call this server; a browser tab that
@@ -50,7 +50,7 @@ export default function Page() {
           ))}
         </ol>
       </nav>
-      <article className="docs-text">
+      <article className="docs-text min-0">
         <QuickStart />
         <Switches />
         <Errors />

@@ -15,8 +15,8 @@ export function Section(props: { id: string; title: string; children: ReactNode 
 /** A block of code, which can be scrolled with the keyboard. */
 export function Code(props: { label: string; text: string }) {
   return (
-    <figure className="code">
-      <figcaption>
+    <figure className="code clip bordered rounded on-surface">
+      <figcaption className="row gap-12 muted text-m">
         <span>{props.label}</span>
         <CopyButton label={`Copy ${props.label}`} text={props.text} />
       </figcaption>
@@ -53,8 +53,12 @@ export function Table(props: {
     createElement('tr', {}, ...cells.map((cell) => createElement('td', {}, cell))),
   );
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section className="table" aria-label={props.label} tabIndex={0}>
+    <section
+      className="table relative bordered rounded on-surface"
+      aria-label={props.label}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+      tabIndex={0}
+    >
       <table>
         <thead>{createElement('tr', {}, ...heads)}</thead>
         {createElement('tbody', {}, ...rows)}

@@ -70,7 +70,7 @@ function Pictures({ of, title }: { of: Part; title: TextKey }) {
   const values = pictures[of.id];
   if (!values) return null;
   return (
-    <ul className="help-pictures">
+    <ul className="help-pictures flex gap-8 wrap mt-8">
       {values.map((value) => (
         <li key={value}>
           <figure>
@@ -80,7 +80,9 @@ function Pictures({ of, title }: { of: Part; title: TextKey }) {
               width={320}
               height={180}
             />
-            <figcaption aria-hidden="true">{value}</figcaption>
+            <figcaption className="muted text-m" aria-hidden="true">
+              {value}
+            </figcaption>
           </figure>
         </li>
       ))}
@@ -91,7 +93,7 @@ function Pictures({ of, title }: { of: Part; title: TextKey }) {
 /** One answer with a heading. */
 function Topic({ part, title }: { part: Part; title: TextKey }) {
   return (
-    <div className="topic">
+    <div className="topic stack gap-2">
       <h3 id={part.id}>
         <Anchors of={part} />
         {t(title)}
@@ -111,8 +113,8 @@ export function HelpPage() {
   return (
     <>
       <SiteHeader />
-      <main id="main" tabIndex={-1} className="docs help">
-        <header className="docs-head">
+      <main id="main" tabIndex={-1} className="docs stack page-width gap-0 help">
+        <header className="docs-head stack gap-14 prose">
           <h1>{t('common.help')}</h1>
         </header>
         <nav className="contents" aria-label={t('help.contents')}>
@@ -124,7 +126,7 @@ export function HelpPage() {
             ))}
           </ol>
         </nav>
-        <article className="docs-text">
+        <article className="docs-text min-0">
           {sections.map(({ id, title, parts }, place) => {
             const List = place === 0 ? 'ol' : 'ul';
             const items = parts.filter((part) => part.title === null);

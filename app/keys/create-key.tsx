@@ -25,7 +25,7 @@ export function CreateKey(props: { busy: boolean; onCreate: (form: KeyForm) => v
   return (
     <section className="panel" aria-labelledby="create-title">
       <h2 id="create-title">{t('keys.createTitle')}</h2>
-      <form className="keys-form" onSubmit={submit}>
+      <form className="stack gap-20" onSubmit={submit}>
         <KindField kind={form.kind} onChange={(kind) => fill({ kind })} />
         <div className="field">
           <label htmlFor="key-name">{t('keys.name')}</label>
@@ -153,17 +153,17 @@ export function CreatedKeyPanel({ created, onDone }: { created: CreatedKey; onDo
         {t('keys.copyNow', { name: record.name })}
       </h2>
       <p>{t('keys.onlyOnce')}</p>
-      <p className="keys-whole">
+      <p className="keys-whole info on-sunken">
         <code ref={code}>{key}</code>
       </p>
-      <div className="actions">
+      <div className="actions row">
         <button type="button" className="primary" onClick={copy}>
           {t('keys.copy')}
         </button>
         <button type="button" onClick={onDone}>
           {t('keys.haveIt')}
         </button>
-        <span role="status" className="copied">
+        <span role="status" className="copied muted">
           {copied === 'yes' && t('keys.copied')}
           {copied === 'no' && t('keys.selected')}
         </span>

@@ -27,7 +27,7 @@ export function KeyList(props: {
           <KeyRow key={record.id} record={record} owner={owner}>
             <button
               type="button"
-              className="danger"
+              className="danger small"
               disabled={busy}
               aria-label={t('keys.revokeName', { name: record.name })}
               onClick={() => onRevoke(record)}
@@ -55,18 +55,18 @@ export function KeyList(props: {
 function KeyRow(props: { record: KeyRecord; owner: string; children?: ReactNode }) {
   const { record, owner, children } = props;
   return (
-    <li className="keys-item">
-      <div className="keys-head">
-        <h3>{record.name}</h3>
-        <span className="keys-kind" data-kind={record.kind}>
+    <li className="item stack gap-6">
+      <div className="keys-head stack gap-4-16">
+        <h3 className="break">{record.name}</h3>
+        <span className="keys-kind muted text-s" data-kind={record.kind}>
           {record.shared
             ? t('keys.kindShared', { kind: t(kindNames[record.kind]) })
             : t(kindNames[record.kind])}
         </span>
         {children}
       </div>
-      <code className="keys-code">{record.hint}</code>
-      <dl className="keys-facts">
+      <code className="muted">{record.hint}</code>
+      <dl className="keys-facts flex gap-4-16 wrap text-m numbers">
         {record.owner !== owner && <Fact name={t('keys.owner')}>{record.owner}</Fact>}
         <Fact name={t('keys.may')}>{permissionsOf(record)}</Fact>
         <Fact name={t('keys.created')}>{dayOf(record.created_at)}</Fact>

@@ -1,17 +1,17 @@
 'use client';
 
 import Link from 'next/link';
-import { type FormEvent, useEffect, useRef, useState } from 'react';
-import type { WorkerRecord } from '../../lib/contract/v3';
+import { type FormEvent, type RefObject, useEffect, useRef, useState } from 'react';
+import type { KeyRecord, ShareRecord, WorkerRecord } from '../../lib/contract/v3';
 import { SiteHeader } from '../shared/site-header';
-import { t } from '../texts';
+import { type TextKey, t } from '../texts';
 import '../texts/en/keys';
+import { Confirmation } from '../models/modal';
+import { Fact } from '../shared/fact';
 import { CreatedKeyPanel, CreateKey } from './create-key';
 import { KeyList } from './key-list';
-import type { SignedIn } from './keys-state';
-import { lacksWorker, workersSentence } from './keys-view';
-import { LinkList } from './link-list';
-import { RevokeDialog } from './revoke-dialog';
+import type { Revocable, SignedIn } from './keys-state';
+import { dayOf, lacksWorker, momentOf, shownSentence, workersSentence } from './keys-view';
 import { type KeysActions, useKeys } from './use-keys';
 
 /** The page that manages API keys, worker tokens and connected workers. */
@@ -20,7 +20,7 @@ export function KeysPage() {
   return (
     <>
       <SiteHeader here="/keys" />
-      <main id="main" tabIndex={-1} className="page keys">
+      <main id="main" tabIndex={-1} className="page stack page-width gap-16 keys">
         <h1>{t('common.keys')}</h1>
         {state.status === 'opening' && <progress aria-label={t('keys.checking')} />}
         {state.status === 'signed-out' && (
@@ -56,7 +56,7 @@ function SignInPanel(props: {
       <p>{t.rich('keys.signInHow', { code: (command) => <code>{command}</code> })}</p>
       <form className="field" onSubmit={submit}>
         <label htmlFor="sign-in-token">{t('keys.adminKey')}</label>
-        <div className="keys-row">
+        <div className="input-row row wrap">
           <input
             id="sign-in-token"
             className="keys-secret"
@@ -73,7 +73,7 @@ function SignInPanel(props: {
           </button>
         </div>
       </form>
-      <div role="status" className="notice">
+      <div role="status" className="notice stack gap-8">
         {props.busy && <p className="field-hint">{t('keys.signingIn')}</p>}
         {props.problem && <p className="problem">{props.problem}</p>}
       </div>
@@ -99,13 +99,13 @@ function SignedInView({ state, actions }: { state: SignedIn; actions: KeysAction
   }, [justSignedIn]);
   return (
     <>
-      <div className="keys-who">
+      <div className="split">
         <p>{t.rich('keys.signedInAs', { owner, strong: (name) => <strong>{name}</strong> })}</p>
         <button type="button" disabled={busy} onClick={() => void actions.signOut()}>
           {t('keys.signOut')}
         </button>
       </div>
-      <div role="alert" className="notice">
+      <div role="alert" className="notice stack gap-8">
         {problem && <p className="problem">{problem}</p>}
         {stale && (
           <p className="problem">
@@ -123,8 +123,8 @@ function SignedInView({ state, actions }: { state: SignedIn; actions: KeysAction
           }}
         />
       )}
-      <div className="columns keys-columns">
-        <div className="column">
+      <div className="columns stack gap-24">
+        <div className="column stack gap-24">
           <KeyList
             heading={list}
             keys={keys}
@@ -143,7 +143,7 @@ function SignedInView({ state, actions }: { state: SignedIn; actions: KeysAction
             }
           />
         </div>
-        <div className="column">
+        <div className="column stack gap-24">
           <WorkersPanel workers={workers} />
           <CreateKey busy={busy} onCreate={(form) => void actions.create(form)} />
         </div>
@@ -177,10 +177,10 @@ function WorkersPanel({ workers }: { workers: readonly WorkerRecord[] }) {
       <h2 id="workers-title">{t('keys.workers')}</h2>
       <p>{workersSentence(workers)}</p>
       {workers.length > 0 && (
-        <ul className="keys-workers">
+        <ul className="keys-workers stack">
           {workers.map((worker) => (
             <li key={worker.id} data-state={worker.state}>
-              <strong>{worker.name}</strong>
+              <strong className="break text-xl strong">{worker.name}</strong>
               <span>
                 {worker.model}, {worker.precision}: {t(workerStates[worker.state])}
               </span>
@@ -188,12 +188,88 @@ function WorkersPanel({ workers }: { workers: readonly WorkerRecord[] }) {
           ))}
         </ul>
       )}
-      {lacksWorker(workers) && <p className="keys-hint">{t('keys.noWorker')}</p>}
+      {lacksWorker(workers) && <p className="info">{t('keys.noWorker')}</p>}
       <p>
         <Link className="button" href="/serve" prefetch={false}>
           {t('keys.serveHere')}
         </Link>
       </p>
+    </section>
+  );
+}
+
+const consequences = {
+  api: 'keys.revokedApi',
+  worker: 'keys.revokedWorker',
+  'sign-in': 'keys.revokedSignIn',
+} as const satisfies Record<KeyRecord['kind'], TextKey>;
+
+/** Asks for confirmation before a key or a link is revoked. */
+function RevokeDialog(props: { target: Revocable; onConfirm: () => void; onClose: () => void }) {
+  const { target, onConfirm, onClose } = props;
+  const isKey = target.kind === 'key';
+  return (
+    <Confirmation
+      title={
+        isKey
+          ? t('keys.revokeQuestion', { name: target.record.name })
+          : t('keys.revokeLinkQuestion')
+      }
+      keep={t('keys.keepIt')}
+      action={t('keys.revoke')}
+      onConfirm={onConfirm}
+      onClose={onClose}
+    >
+      {isKey ? t(consequences[target.record.kind]) : t('keys.linkGone')}{' '}
+      {isKey && t('keys.cannotRestore')}
+      {!isKey && (target.record.uploaded ? t('keys.uploadGone') : t('keys.videoStays'))}
+    </Confirmation>
+  );
+}
+
+/** The open links to videos of this server, of the API and of the studio. */
+function LinkList(props: {
+  heading: RefObject<HTMLHeadingElement | null>;
+  shares: readonly ShareRecord[];
+  busy: boolean;
+  onRevoke: (share: ShareRecord) => void;
+}) {
+  const { heading, shares, busy, onRevoke } = props;
+  return (
+    <section className="panel" aria-labelledby="links-title">
+      <h2 id="links-title" ref={heading} tabIndex={-1}>
+        {t('keys.links')}
+      </h2>
+      <ul className="keys-list">
+        {shares.map((share) => (
+          <li key={share.id} className="item stack gap-6">
+            <div className="keys-head stack gap-4-16">
+              <h3 className="clamp break">{share.title}</h3>
+              <span className="keys-kind muted text-s">
+                {share.uploaded ? t('common.studio') : 'API'}
+              </span>
+              <button
+                type="button"
+                className="danger small"
+                disabled={busy}
+                aria-label={t('keys.revokeLinkTo', { title: share.title })}
+                onClick={() => onRevoke(share)}
+              >
+                {t('keys.revoke')}
+              </button>
+            </div>
+            <a className="break muted text-m" href={share.url} target="_blank" rel="noreferrer">
+              {share.url}
+            </a>
+            <dl className="keys-facts flex gap-4-16 wrap text-m numbers">
+              <Fact name={t('keys.shows')}>{shownSentence(share.include)}</Fact>
+              <Fact name={t('keys.created')}>{dayOf(share.created_at)}</Fact>
+              <Fact name={t('keys.ends')}>{momentOf(share.expires_at)}</Fact>
+            </dl>
+          </li>
+        ))}
+      </ul>
+      {shares.length === 0 && <p className="field-hint">{t('keys.noLinks')}</p>}
     </section>
   );
 }

@@ -35,7 +35,7 @@ export function AddSource(
         }}
       >
         <label htmlFor={id}>{label}</label>
-        <div className="row">
+        <div className="input-row">
           <input
             id={id}
             type="text"

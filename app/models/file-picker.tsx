@@ -43,7 +43,7 @@ export function FilePicker(props: FilePickerProps) {
   };
   return (
     <section
-      className="drop-zone"
+      className="drop-zone stack rounded on-sunken"
       aria-label={t('models.filesHere', { what })}
       data-over={over}
       onDragOver={(event) => {

@@ -37,7 +37,7 @@ export function HubSetting(props: {
       <summary>{t('models.hubAddress')}</summary>
       <form className="field" onSubmit={save}>
         <label htmlFor="hub">{t('models.hubBase')}</label>
-        <div className="row">
+        <div className="input-row">
           <input
             id="hub"
             type="url"
@@ -55,7 +55,7 @@ export function HubSetting(props: {
       </form>
       <form className="field" onSubmit={saveToken}>
         <label htmlFor="hub-token">{t('models.hubToken')}</label>
-        <div className="row">
+        <div className="input-row">
           <input
             id="hub-token"
             type="password"

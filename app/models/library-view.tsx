@@ -1,7 +1,10 @@
 import Link from 'next/link';
-import { type Dispatch, lazy, Suspense } from 'react';
+import { type Dispatch, lazy, type ReactNode, Suspense } from 'react';
 import {
+  formatBytes,
+  formatPercent,
   hasSafetyChecker,
+  type LibraryEntry,
   type LibrarySnapshot,
   languageModelsOf,
   type ModelEntry,
@@ -10,12 +13,12 @@ import {
 import { LiveText } from '../shared/messages';
 import { t } from '../texts';
 import '../texts/en/models';
-import { AddModel } from './add-model';
+import { type About, AddSource } from './add-source';
 import { DownloadSheet } from './download-sheet';
 import { HubSetting } from './hub-setting';
-import { InterruptedBanner } from './interrupted-banner';
 import { LoraLibrary } from './lora-library';
 import { ModelCard } from './model-card';
+import { viewModel } from './model-view';
 import { type PageAction, type PageState, subjects } from './page-state';
 import { RemovalDialog } from './removal-dialog';
 import { StorageBar } from './storage-bar';
@@ -54,8 +57,8 @@ export function LibraryView(props: {
   return (
     <>
       <InterruptedBanner models={[...models, ...library.tools]} onResume={actions.resume} />
-      <div className="columns models-columns">
-        <div className="column">
+      <div className="columns stack gap-24">
+        <div className="column stack gap-24">
           {listed.length > 1 && (
             <Suspense>
               <ModelChoice
@@ -84,7 +87,7 @@ export function LibraryView(props: {
             adding={about(subjects.addTool)}
           />
         </div>
-        <div className="column">
+        <div className="column stack gap-24">
           <StorageBar storage={library.storage} onPersist={actions.persist}>
             <Link href="/settings" prefetch={false}>
               {t('models.whatTakesIt')}
@@ -140,4 +143,54 @@ function isMoving({ status }: PartState): boolean {
 function checkerOf(models: readonly ModelEntry[], { manifest }: ModelEntry): string | null {
   const other = models.find((one) => one.manifest.id !== manifest.id && hasSafetyChecker(one));
   return other?.manifest.name ?? null;
+}
+
+/** Another model: by its address on the hub, or from this computer. */
+function AddModel({ about, actions }: { about: About; actions: LibraryActions }) {
+  return (
+    <section className="panel" aria-labelledby="add-model-title">
+      <h2 id="add-model-title">{t('models.addModel')}</h2>
+      <p className="field-hint">{t('models.addModelHint')}</p>
+      <AddSource
+        id="model-address"
+        label={t('models.hubAddressOf')}
+        placeholder={t('models.repositoryExample')}
+        submit={t('models.lookUp')}
+        what={t('models.filesOfModel')}
+        accept=".gguf,.safetensors,.json"
+        folders
+        multiple
+        about={about}
+        onAdd={actions.addModel}
+      >
+        {t('models.orDropModel')}
+      </AddSource>
+    </section>
+  );
+}
+
+/** After a reload or a crash: what was under way, and one button to go on. */
+function InterruptedBanner(props: {
+  models: readonly LibraryEntry[];
+  onResume: (entry: LibraryEntry) => void;
+}) {
+  const interrupted = props.models.filter((entry) => viewModel(entry).pausedBy === 'interrupted');
+  return interrupted.map((entry) => {
+    const { fraction, bytesDone } = viewModel(entry);
+    // The size of a part that had not begun is not known until the hub is asked again.
+    const { id, name } = entry.manifest;
+    const strong = (inside: ReactNode) => <strong>{inside}</strong>;
+    return (
+      <aside key={id} className="banner split on-wash" aria-label={t('models.interruptedDownload')}>
+        <p>
+          {fraction === null
+            ? t.rich('models.interruptedAfter', { name, bytes: formatBytes(bytesDone), strong })
+            : t.rich('models.interruptedAt', { name, percent: formatPercent(fraction), strong })}
+        </p>
+        <button type="button" className="primary" onClick={() => props.onResume(entry)}>
+          {t('models.resume')}
+        </button>
+      </aside>
+    );
+  });
 }

@@ -1,11 +1,13 @@
-import { groupPairs, type LibrarySnapshot } from '../../lib/contract';
+import { formatBytes, groupPairs, type LibrarySnapshot, type LoraEntry } from '../../lib/contract';
 import { t } from '../texts';
 import '../texts/en/models';
+import { useState } from 'react';
 import { type About, AddSource } from './add-source';
-import { LoraCard } from './lora-card';
 import { fractionOf } from './model-view';
 import type { LibraryActions } from './use-library-actions';
 import { amountOf } from './wording';
+import '../texts/en/settings';
+import { Licence } from './licence';
 
 /** The adapters that are kept in this browser, and the ways to add one. */
 export function LoraLibrary(props: {
@@ -33,9 +35,9 @@ export function LoraLibrary(props: {
       {loraDownloads.map(({ name, bytesDone, bytesTotal }) => {
         const fraction = fractionOf(bytesDone, bytesTotal);
         return (
-          <div key={name} className="total">
+          <div key={name} className="total stack gap-6">
             <progress aria-label={name} value={fraction ?? undefined} max={1} />
-            <p className="measure">
+            <p className="measure numbers">
               {name} · {amountOf(bytesDone, bytesTotal)}
             </p>
             <button
@@ -66,5 +68,69 @@ export function LoraLibrary(props: {
         {t('models.orDropLora')}
       </AddSource>
     </section>
+  );
+}
+
+/** One adapter of the library, or the two files of a pair: what it is for and how to call it. */
+function LoraCard(props: { files: readonly [LoraEntry, LoraEntry?]; onDelete: () => void }) {
+  const { files, onDelete } = props;
+  const [{ rank, base, noise, source, licence }, other] = files;
+  const all = files.filter((file) => file !== undefined);
+  const name = all.map((file) => file.name).join(' + ');
+  const triggerWords = [...new Set(all.flatMap((file) => file.triggerWords))];
+  const model = base === 'unknown' ? t('models.unknownModel') : base;
+  const [copied, setCopied] = useState<string | null>(null);
+  const copy = (word: string) => {
+    navigator.clipboard.writeText(word).then(
+      () => setCopied(word),
+      () => setCopied(null),
+    );
+  };
+  return (
+    <li className="item">
+      <div className="row between">
+        <h3 className="file-name min-0 clip" title={source}>
+          {name}
+        </h3>
+        <button
+          type="button"
+          className="danger small"
+          aria-label={t('settings.deleteNamed', { name })}
+          onClick={onDelete}
+        >
+          {t('models.delete')}
+        </button>
+      </div>
+      <p className="field-hint">
+        {t.rich('models.loraFacts', {
+          rank,
+          base: noise
+            ? t('models.forNoise', { base: model, noise: other ? 'both' : noise })
+            : model,
+          bytes: formatBytes(all.reduce((sum, { bytes }) => sum + bytes, 0)),
+          licence: () => <Licence {...licence} />,
+        })}
+      </p>
+      {triggerWords.length > 0 && (
+        <p className="words">
+          <span className="field-hint">{t('models.triggerWords')}</span>
+          {triggerWords.map((word) => (
+            <button
+              key={word}
+              type="button"
+              className="word"
+              title={t('models.copy')}
+              aria-label={t('models.copyWord', { word })}
+              onClick={() => copy(word)}
+            >
+              {copied === word ? `${word} ✓` : word}
+            </button>
+          ))}
+          <span className="visually-hidden" role="status">
+            {copied && t('models.wordCopied', { word: copied })}
+          </span>
+        </p>
+      )}
+    </li>
   );
 }

@@ -1,12 +1,26 @@
-import { type ReactNode, useLayoutEffect, useRef } from 'react';
+import { type ReactNode, useId, useLayoutEffect, useRef } from 'react';
+import { t } from '../texts';
 
-/** A dialog that is open for as long as it is there; the focus returns to where it was. */
+/**
+ * A dialog that is open for as long as it is there: a title, what it asks or shows, and its buttons. The focus
+ * returns to where it was.
+ */
 export function Modal(props: {
-  titleId: string;
+  title: ReactNode;
+  /** Whether the title has the focus at first, as where there is much to read; else the first control has it. */
+  isLong?: boolean;
+  /** At most, in pixels. Default 440. */
+  width?: number;
   className?: string;
+  /** Stands before the button that closes the dialog. */
+  buttons?: ReactNode;
+  /** Text of that button; null where the content has buttons of its own. Default *Close*. */
+  close?: string | null;
   onClose: () => void;
-  children: ReactNode;
+  children?: ReactNode;
 }) {
+  const { title, isLong, width, buttons, close = t('shared.close'), onClose } = props;
+  const id = useId();
   const dialog = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => {
     const element = dialog.current;
@@ -33,13 +47,52 @@ export function Modal(props: {
     <dialog
       ref={dialog}
       className={props.className}
-      aria-labelledby={props.titleId}
+      style={width ? { width: `min(${width}px, 100vw - 24px)` } : undefined}
+      aria-labelledby={id}
       onClose={() => {
         // Said too late, of a dialog that was opened again since.
-        if (!dialog.current?.open) props.onClose();
+        if (!dialog.current?.open) onClose();
       }}
     >
+      <h2 id={id} tabIndex={isLong ? -1 : undefined}>
+        {title}
+      </h2>
       {props.children}
+      {close !== null && (
+        <div className="actions row">
+          {buttons}
+          <button type="button" onClick={onClose}>
+            {close}
+          </button>
+        </div>
+      )}
     </dialog>
+  );
+}
+
+/** Asks before something is deleted. */
+export function Confirmation(props: {
+  title: string;
+  children: ReactNode;
+  /** Text of the button that changes nothing. */
+  keep: string;
+  /** Text of the other one. */
+  action: string;
+  onConfirm: () => void;
+  onClose: () => void;
+}) {
+  return (
+    <Modal title={props.title} close={null} onClose={props.onClose}>
+      <p>{props.children}</p>
+      <div className="actions">
+        {/* The harmless one first: it has the focus. */}
+        <button type="button" onClick={props.onClose}>
+          {props.keep}
+        </button>
+        <button type="button" className="danger" onClick={props.onConfirm}>
+          {props.action}
+        </button>
+      </div>
+    </Modal>
   );
 }

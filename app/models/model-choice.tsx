@@ -34,7 +34,7 @@ export function ModelChoice(props: {
   return (
     <section className="panel" aria-labelledby="choice-title">
       <h2 id="choice-title">{t('models.whichModel')}</h2>
-      <table className="plan-table model-choice">
+      <table className="plan-table full text-l model-choice">
         <thead>
           <tr>
             <th scope="col">{t('shared.model')}</th>
@@ -80,7 +80,7 @@ export function ModelChoice(props: {
         </tbody>
       </table>
       <p className="field-hint">{t('models.whichModelHint')}</p>
-      <div className="measure-gpu">
+      <div className="mt-8 text-l">
         <MeasureButton gpu={memory} onMeasure={() => props.onMeasure(most)} />
       </div>
     </section>

@@ -19,7 +19,7 @@ export function ModelsPage() {
   return (
     <>
       <SiteHeader here="/models" />
-      <main id="main" tabIndex={-1} className="page models">
+      <main id="main" tabIndex={-1} className="page stack page-width gap-16 models">
         <h1>{t('common.models')}</h1>
         <LibraryStatus library={library} />
         {library.status === 'ready' && (

@@ -32,12 +32,12 @@ export function PartRow(props: {
   const active = moving || status === 'waiting';
   const isStopped = status === 'paused' || status === 'failed';
   return (
-    <li className="part" data-status={status}>
-      <div className="part-head">
-        <span className="part-name">{name}</span>
-        <span className="part-state">{stateOf(part)}</span>
+    <li className="part stack gap-4" data-status={status}>
+      <div className="split baseline">
+        <span className="text-xl strong">{name}</span>
+        <span className="part-state muted text-m numbers">{stateOf(part)}</span>
       </div>
-      <div className="part-foot">
+      <div className="split">
         <p className="field-hint">
           {stored ? madeOf(stored, components) : componentText(component, 'purpose', components)}
         </p>
@@ -82,7 +82,7 @@ export function PartRow(props: {
               : { value: 0, max: 1 })}
         />
       )}
-      {notice && <p className="notice-line">{notice}</p>}
+      {notice && <p className="notice-line text-m">{notice}</p>}
       {error && <LibraryProblem error={error} />}
     </li>
   );

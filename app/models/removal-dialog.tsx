@@ -2,7 +2,7 @@ import { entriesOf, formatBytes, groupPairs, type LibrarySnapshot } from '../../
 import { t } from '../texts';
 import '../texts/en/keys';
 import '../texts/en/models';
-import { Modal } from './modal';
+import { Confirmation } from './modal';
 import { viewModel } from './model-view';
 import type { Removal } from './page-state';
 
@@ -16,19 +16,15 @@ export function RemovalDialog(props: {
   const { removal, library, onConfirm, onClose } = props;
   const { title, text, button, keep = t('keys.keepIt') } = wordsOf(removal, library);
   return (
-    <Modal titleId="removal-title" onClose={onClose}>
-      <h2 id="removal-title">{title}</h2>
-      <p className="dialog-text">{text}</p>
-      <div className="actions">
-        {/* The harmless one first: it has the focus. */}
-        <button type="button" onClick={onClose}>
-          {keep}
-        </button>
-        <button type="button" className="danger" onClick={() => onConfirm(removal)}>
-          {button}
-        </button>
-      </div>
-    </Modal>
+    <Confirmation
+      title={title}
+      keep={keep}
+      action={button}
+      onConfirm={() => onConfirm(removal)}
+      onClose={onClose}
+    >
+      {text}
+    </Confirmation>
   );
 }
 

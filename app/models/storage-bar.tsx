@@ -19,7 +19,7 @@ export function StorageBar(props: {
         value={quota > 0 ? Math.min(1, usage / quota) : 0}
         max={1}
       />
-      <p className="measure">
+      <p className="measure numbers">
         {t('models.storageUse', {
           used: formatBytes(usage),
           free: atLeast ? t('models.atLeast', { bytes: free }) : free,

@@ -90,12 +90,12 @@ function ToolCard(props: { entry: ToolEntry; about: About; actions: LibraryActio
   const busy = about.doing !== undefined && !isMoving;
   const shown = part.error?.message === about.problem?.message ? undefined : about.problem;
   return (
-    <section className="tool" id={id} aria-labelledby={`${id}-title`}>
-      <div className="part-head">
+    <section className="item" id={id} aria-labelledby={`${id}-title`}>
+      <div className="row between">
         <h3 id={`${id}-title`} tabIndex={-1}>
           {name}
         </h3>
-        <p className="chip" data-status={status}>
+        <p className="chip row muted text-l numbers" data-status={status}>
           {t(
             entry.ready
               ? 'models.status.ready'
@@ -112,7 +112,7 @@ function ToolCard(props: { entry: ToolEntry; about: About; actions: LibraryActio
         {elsewhere && ` ${t('shared.otherTab')}`}
       </p>
       {(isMoving || isStopped || part.error) && (
-        <ul className="parts">
+        <ul className="parts stack gap-14">
           <PartRow
             part={part}
             components={[]}

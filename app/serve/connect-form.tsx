@@ -30,7 +30,7 @@ export function ConnectForm(props: {
       }}
     >
       <h2 id="connect-title">{t('serve.connectTab')}</h2>
-      <fieldset disabled={connected}>
+      <fieldset className="stack gap-20" disabled={connected}>
         <div className="field">
           <label htmlFor="token">{t('keys.kindWorker')}</label>
           <input

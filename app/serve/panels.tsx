@@ -95,16 +95,16 @@ export function ServedList(props: { served: readonly ServedJob[]; completed: num
       <ul>
         {served.map((job) => (
           <li key={`${job.id} ${job.attempt} ${job.endedAt}`} data-outcome={job.outcome}>
-            <span className="served-id">{job.id.slice(0, 8)}</span>
+            <span className="muted">{job.id.slice(0, 8)}</span>
             <span className="served-outcome">{t(`names.outcome.${job.outcome}`)}</span>
             <span>{formatTime(job.seconds)}</span>
             {job.safety && <span>{t(verdictNames[job.safety])}</span>}
             {job.prompt && <span>{t(promptNames[job.prompt])}</span>}
-            <time dateTime={new Date(job.endedAt).toISOString()}>
+            <time className="muted" dateTime={new Date(job.endedAt).toISOString()}>
               {formatDate(new Date(job.endedAt).toISOString(), { timeStyle: 'medium' })}
             </time>
             {job.error && (
-              <span className="served-error">
+              <span className="served-error break">
                 {errorSentences(job.error)} <HelpLink to={job.error.code} />
               </span>
             )}

@@ -50,9 +50,14 @@ export function ServePage() {
           {gpuActions}
         </GpuBadge>
       </SiteHeader>
-      <main id="main" tabIndex={-1} className="page serve" data-ready={ready}>
+      <main
+        id="main"
+        tabIndex={-1}
+        className="page stack page-width gap-16 serve"
+        data-ready={ready}
+      >
         <h1>{t('common.serve')}</h1>
-        <div className="columns serve-columns" data-connected={connected}>
+        <div className="columns stack gap-24" data-connected={connected}>
           <ConnectForm
             values={values}
             change={change}
@@ -62,7 +67,7 @@ export function ServePage() {
             tokenError={form.tokenError}
             onConnect={() => void form.connect()}
           />
-          <div className="column">
+          <div className="column stack gap-24">
             {!connected && problem && !isEmulated(problem) && (
               <GpuNotice error={problem} backend={backend}>
                 {gpuActions}

@@ -51,11 +51,11 @@ export function GpuReport() {
     setCopied(true);
   };
   return (
-    <div className="gpu-report">
+    <div className="gpu-report mt-8">
       <h3>{t('settings.report')}</h3>
       <p className="field-hint">{t('settings.reportHint')}</p>
       {stop && <progress aria-label={t('settings.measuring')} />}
-      <p className="measure" role="status">
+      <p className="measure numbers" role="status">
         {stop &&
           (last
             ? t('settings.reportMeasured', { kernel: t(`settings.measured.${last.measurement}`) })
@@ -68,7 +68,7 @@ export function GpuReport() {
           <textarea readOnly rows={10} spellCheck={false} lang="en" value={text} />
         </label>
       )}
-      <div className="actions">
+      <div className="actions mt-8">
         <button type="button" onClick={stop ? () => stop.abort() : start}>
           {t(stop ? 'settings.stopReport' : 'settings.makeReport')}
         </button>

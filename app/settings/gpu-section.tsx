@@ -179,7 +179,7 @@ function Actions(props: {
             value={tuning.total > 0 ? tuning.done : undefined}
             max={tuning.total || undefined}
           />
-          <p className="measure">{t('shared.measuringGpu', { ...tuning })}</p>
+          <p className="measure numbers">{t('shared.measuringGpu', { ...tuning })}</p>
         </>
       )}
       <div className="actions">

@@ -22,7 +22,7 @@ export function KernelTable({ tuned, peak }: { tuned: TunedMode; peak: Peak | nu
   const failed = tried.filter(({ reason }) => reason !== null);
   return (
     <>
-      <table className="plan-table kernel-table">
+      <table className="plan-table full text-l kernel-table">
         <thead>
           <tr>
             <th scope="col">{t('settings.kernel')}</th>

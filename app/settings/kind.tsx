@@ -11,10 +11,10 @@ export function Kind(props: {
 }) {
   const { name, bytes, hint, children } = props;
   return (
-    <li className="kind">
-      <div className="kind-head">
+    <li className="item stack gap-8">
+      <div className="split baseline">
         <h3>{name}</h3>
-        <span className="measure">{bytes === null ? '…' : formatBytes(bytes)}</span>
+        <span className="measure numbers">{bytes === null ? '…' : formatBytes(bytes)}</span>
       </div>
       <p className="field-hint">{hint}</p>
       {children && <div className="actions">{children}</div>}

@@ -30,16 +30,16 @@ export function SettingsPage() {
   return (
     <>
       <SiteHeader here="/settings" />
-      <main id="main" tabIndex={-1} className="page models settings">
+      <main id="main" tabIndex={-1} className="page stack page-width gap-16 models settings">
         <h1>{t('settings.title')}</h1>
-        <div className="columns models-columns">
-          <div className="column">
+        <div className="columns stack gap-24">
+          <div className="column stack gap-24">
             <Appearance />
             <Computing gpu={gpu} />
             <GpuSection gpu={gpu} />
             <FinishedSection />
           </div>
-          <div className="column">
+          <div className="column stack gap-24">
             <LibraryStatus library={library} />
             {library.status === 'ready' && (
               <>

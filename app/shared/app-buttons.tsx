@@ -25,7 +25,7 @@ export function AppButtons() {
           {t('common.install')}
         </button>
       )}
-      <span role="status" className="offer-notice">
+      <span role="status" className="offer-notice muted text-m">
         {notice}
       </span>
     </div>

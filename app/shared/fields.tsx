@@ -41,7 +41,7 @@ export function Choice(props: {
 }) {
   const { children, ...input } = props;
   return (
-    <label className="choice">
+    <label className="choice row gap-10 relative rounded">
       <input type="radio" {...input} />
       {children}
     </label>
@@ -109,9 +109,9 @@ export function MemoryField(props: {
   const error = budgetError(device);
   return (
     <div className="field">
-      <div className="field-head">
+      <div className="field-head row between">
         <label htmlFor="memoryBudget">{t('shared.gpuMemory')}</label>
-        <span className="number">
+        <span className="number row gap-6">
           <input
             id="memoryBudget"
             type="number"
@@ -123,7 +123,7 @@ export function MemoryField(props: {
             {...describedBy('memoryBudget', error, true)}
             onChange={(event) => onChange({ memoryBudget: event.target.value })}
           />
-          <span className="unit">{unit}</span>
+          <span className="unit muted text-l">{unit}</span>
         </span>
       </div>
       <FieldNotes id="memoryBudget" error={error} hint={t('shared.gpuMemoryHint')} />

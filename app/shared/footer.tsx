@@ -8,7 +8,7 @@ import { AppButtons } from './site-header';
 /** The end of every page; on phones with what the header has no room for. */
 export function Footer() {
   return (
-    <footer className="bottom">
+    <footer className="bottom row page-width gap-20 wrap muted text-m">
       <Link href="/help" prefetch={false}>
         {t('common.help')}
       </Link>

@@ -89,7 +89,12 @@ export function GpuBadge(props: {
   if (isEmulated(problem)) {
     return (
       <>
-        <button type="button" className="badge" data-state={state} popoverTarget={noteId}>
+        <button
+          type="button"
+          className="badge row min-0 muted text-m"
+          data-state={state}
+          popoverTarget={noteId}
+        >
           <span>{text}</span>
         </button>
         <GpuNotice error={problem} backend={backend}>
@@ -99,7 +104,7 @@ export function GpuBadge(props: {
     );
   }
   return (
-    <p className="badge" data-state={state} title={text} role="status">
+    <p className="badge row min-0 muted text-m" data-state={state} title={text} role="status">
       <span>{text}</span>
     </p>
   );

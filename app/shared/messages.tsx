@@ -31,6 +31,17 @@ export function Problem({ error, children }: { error: ErrorRecord; children?: Re
   );
 }
 
+/** The same, announced where it appears; nothing where there is no error. */
+export function ProblemAlert({ error }: { error: ErrorRecord | null }) {
+  return (
+    error && (
+      <div role="alert">
+        <Problem error={error} />
+      </div>
+    )
+  );
+}
+
 /** Shortest time between two announcements of one topic, in milliseconds. */
 const announcementIntervalMs = 15_000;
 

@@ -73,7 +73,7 @@ export function LargerModel(props: { model: ModelEntry; models: readonly ModelEn
   const state = begun ? incomplete : t('shared.modelAbsent', { name });
   const offer = model.ready ? t('shared.getModel', { name }) : t('shared.getHere');
   return (
-    <p className="info call">
+    <p className="split info mt-8">
       <span>{model.ready && !begun ? t('shared.demonstration') : state}</span>
       <Link href={`/models#${id}`} prefetch={false}>
         {begun ? t('shared.seeDownload') : offer}

@@ -23,7 +23,7 @@ export function NeedsServer(props: { here: Here; title: TextKey; children: React
     <>
       {title}
       <SiteHeader here={props.here} />
-      <main id="main" tabIndex={-1} className="terms">
+      <main id="main" tabIndex={-1} className="terms stack page-width gap-16">
         <h1>{t(props.title)}</h1>
         <p className="panel">
           {t.rich('shared.needsServer', { code: (command) => <code>{command}</code> })}

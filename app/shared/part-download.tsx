@@ -58,7 +58,7 @@ export function PartDownload(props: {
   const moving = busy || part.status === 'downloading' || part.status === 'verifying';
   const problem = error ?? (moving ? null : (part.error ?? null));
   return (
-    <div className="offer">
+    <div className="offer stack">
       {moving && (
         <progress
           aria-label={t('shared.downloading', { name })}
@@ -67,7 +67,7 @@ export function PartDownload(props: {
         />
       )}
       {problem && <Problem error={problem} />}
-      <div className="actions">
+      <div className="actions small">
         {moving ? (
           <button type="button" onClick={cancel}>
             {t('shared.cancelDownload')}

@@ -27,10 +27,11 @@ export function RunStage({ progress, size }: { progress: RunProgress; size: Size
           </Veil>
         )}
       </div>
-      <ol className="phases">
+      <ol className="phases flex gap-4-16 wrap muted text-m">
         {phases.map((name, index) => (
           <li
             key={name}
+            className="row gap-6"
             data-state={index < current ? 'done' : index === current ? 'now' : 'later'}
             aria-current={index === current ? 'step' : undefined}
           >
@@ -43,7 +44,7 @@ export function RunStage({ progress, size }: { progress: RunProgress; size: Size
         value={share || undefined}
         max={1}
       />
-      <p className="measure">
+      <p className="measure numbers">
         {share > 0 && `${percentDone(progress) ?? 0} % · `}
         <span>{progressText(progress)}</span>
         {clips > 1 && ` · ${t('shared.clip', { clip: clip + 1, clips })}`}

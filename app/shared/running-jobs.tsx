@@ -13,7 +13,12 @@ export function RunningJobs({ here }: { here: string | undefined }) {
   return jobs
     .filter(({ href }) => href !== here)
     .map((job) => (
-      <Link key={job.href} href={job.href} prefetch={false} className="running-job">
+      <Link
+        key={job.href}
+        href={job.href}
+        prefetch={false}
+        className="running-job row gap-10 bordered rounded text-m numbers"
+      >
         <progress aria-hidden value={job.percent ?? undefined} max={100} />
         <span>{jobText(job)}</span>
       </Link>

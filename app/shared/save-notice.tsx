@@ -1,6 +1,5 @@
 'use client';
 
-import './save-notice.css';
 import Link from 'next/link';
 import { t } from '../texts';
 import { Problem } from './messages';
@@ -9,7 +8,7 @@ import { setUnsaved, type UnsavedVideos } from './unsaved-videos';
 /** Finished videos that could not be saved into the user's folder. */
 export function SaveNotice({ ids, error, denied, retry }: UnsavedVideos) {
   return (
-    <div className="save-notice" role="alert">
+    <div className="page-width mt-8" role="alert">
       <Problem error={error}>
         <p>{t('shared.unsaved', { count: ids.length })}</p>
         <button type="button" onClick={() => void retry()}>

@@ -43,11 +43,11 @@ export function SiteHeader(props: {
   const ofApi = apiPages.some(({ href }) => href === here);
   return (
     <>
-      <header className="top">
+      <header className="top row gap-12">
         <a className="skip" href="#main">
           {t('common.skipToContent')}
         </a>
-        <p className="brand">
+        <p className="brand row gap-10">
           <Mark /> <span>{brand}</span>
         </p>
         <nav aria-label={t('common.pages')}>
@@ -67,7 +67,7 @@ export function SiteHeader(props: {
         {props.children}
       </header>
       {ofApi && (
-        <nav className="subpages" aria-label={t('common.api')}>
+        <nav className="subpages flex page-width gap-4" aria-label={t('common.api')}>
           {apiPages.map(({ href, name }) => (
             <PageLink key={href} href={href} name={name} current={href === here && 'page'} />
           ))}

@@ -9,24 +9,29 @@ import { TermsText } from './terms-text';
 export function TermsQuestion() {
   const { error } = useTerms();
   return (
-    <Modal titleId="terms-dialog-title" className="terms-dialog" onClose={decline}>
-      <h2 id="terms-dialog-title" tabIndex={-1}>
-        {t('common.termsOfUse')}
-      </h2>
-      <p className="field-hint">{t('shared.termsAskedOnce', { version: termsVersion })}</p>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
-      <section className="terms-scroll" aria-label={t('shared.termsText')} tabIndex={0}>
-        <TermsText level={3} />
-      </section>
-      {error && <Problem error={error} />}
-      <div className="actions">
+    <Modal
+      title={t('common.termsOfUse')}
+      isLong
+      width={680}
+      className="terms-dialog"
+      buttons={
         <button type="button" className="primary" onClick={() => void accept()}>
           {t('shared.accept')}
         </button>
-        <button type="button" onClick={decline}>
-          {t('shared.notNow')}
-        </button>
-      </div>
+      }
+      close={t('shared.notNow')}
+      onClose={decline}
+    >
+      <p className="field-hint">{t('shared.termsAskedOnce', { version: termsVersion })}</p>
+      <section
+        className="terms-scroll stack gap-16"
+        aria-label={t('shared.termsText')}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
+        tabIndex={0}
+      >
+        <TermsText level={3} />
+      </section>
+      {error && <Problem error={error} />}
     </Modal>
   );
 }

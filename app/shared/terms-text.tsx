@@ -5,7 +5,7 @@ import { t, translatedTerms } from '../texts';
 export function TermsText({ level }: { level: 2 | 3 }) {
   const Heading = `h${level}` as const;
   return (translatedTerms() ?? terms).map(({ title, text, points, source }) => (
-    <section key={title} className="terms-section">
+    <section key={title} className="terms-section stack gap-8 prose">
       <Heading>{title}</Heading>
       <p>{text}</p>
       {points.length > 0 && (

@@ -8,7 +8,7 @@ export function TextPage({ title, children }: { title: string; children: ReactNo
   return (
     <>
       <SiteHeader />
-      <main id="main" tabIndex={-1} className="terms">
+      <main id="main" tabIndex={-1} className="terms stack page-width gap-16">
         <h1>{title}</h1>
         {children}
       </main>

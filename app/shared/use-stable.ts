@@ -1,4 +1,4 @@
-import { useLayoutEffect, useRef, useState } from 'react';
+import { useLayoutEffect, useMemo, useRef, useState } from 'react';
 
 type Functions = Record<string, (...args: unknown[]) => unknown>;
 
@@ -20,4 +20,10 @@ export function useStable<T extends object>(functions: T): T {
     ),
   );
   return stable as T;
+}
+
+/** The same object for as long as none of its values changes: what reads it as a context does not render again without need. */
+export function useSteady<T extends object>(record: T): T {
+  // biome-ignore lint/correctness/useExhaustiveDependencies: its values are what it depends on
+  return useMemo(() => record, Object.values(record));
 }

@@ -23,13 +23,13 @@ export function FirstRun(props: {
     <section className="panel stage first-run" aria-labelledby="first-title">
       <Hero />
       <h2 id="first-title">{t('form.firstTitle')}</h2>
-      <div className="actions">
+      <div className="row wrap gap-8-16 muted">
         <button type="button" className="primary" onClick={onSample}>
           {t('form.trySample')}
         </button>
         <p>{t('form.firstText')}</p>
       </div>
-      <p className="device-sentence" role="status">
+      <p className="device-sentence muted" role="status">
         {bundled && real && (
           <DeviceSentence gpu={gpu} backend={backend} bundled={bundled} real={real} />
         )}

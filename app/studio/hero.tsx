@@ -16,7 +16,7 @@ export function Hero() {
     else video.current?.play().catch(() => {});
   };
   return (
-    <figure className="hero">
+    <figure className="hero relative full clip wide rounded on-sunken">
       <video
         ref={video}
         src={appPath(heroClipPath)}
@@ -32,10 +32,10 @@ export function Hero() {
         onPlay={() => setPlaying(true)}
         onPause={() => setPlaying(false)}
       />
-      <figcaption>{t('form.heroCaption')}</figcaption>
+      <figcaption className="overlay text-s">{t('form.heroCaption')}</figcaption>
       <button
         type="button"
-        className="hero-toggle"
+        className="hero-toggle overlay"
         aria-label={playing ? t('form.pauseClip') : t('form.playClip')}
         onClick={toggle}
       >
@@ -48,7 +48,7 @@ export function Hero() {
 /** Its room, and its first frame: in the page from the start, so that the browser fetches it while the scripts load. */
 export function HeroPlace() {
   return (
-    <div className="hero">
+    <div className="hero relative full clip wide rounded on-sunken">
       <Picture src={appPath(heroPosterPath)} alt="" width={640} height={360} />
     </div>
   );

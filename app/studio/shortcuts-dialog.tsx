@@ -21,11 +21,10 @@ const shortcuts: readonly {
 /** The dialog that lists the shortcuts. */
 export function ShortcutsDialog({ onClose }: { onClose: () => void }) {
   return (
-    <Modal titleId="shortcuts-title" onClose={onClose}>
-      <h2 id="shortcuts-title">{t('run.shortcuts')}</h2>
-      <dl className="shortcuts">
+    <Modal title={t('run.shortcuts')} close={null} onClose={onClose}>
+      <dl className="stack">
         {shortcuts.map(({ key, command, effect }) => (
-          <div key={key}>
+          <div key={key} className="flex between gap-16">
             <dt>
               <kbd>{command ? t('run.withCommand', { key }) : key}</kbd>
             </dt>

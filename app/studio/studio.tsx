@@ -13,6 +13,7 @@ import {
 } from 'react';
 import {
   type ErrorRecord,
+  type ParametersInput,
   type Prediction,
   sampleImagePath,
   samplePrompt,
@@ -22,13 +23,15 @@ import { isAtRest } from '../../lib/predictions/prediction-state';
 import { useFormAtSide } from '../shared/browser';
 import { useDevice } from '../shared/device';
 import { expectImage, noteVideos } from '../shared/expected-image';
-import { GpuActions, GpuBadge, GpuNotice, gpuProblem, isEmulated, useGpu } from '../shared/gpu';
+import { GpuActions, GpuBadge, gpuProblem, useGpu } from '../shared/gpu';
 import { Problem } from '../shared/messages';
 import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
 import { t } from '../texts';
 import '../texts/en/studio';
-import { loadExample, loadExampleLora } from './form/examples';
+import { useStable, useSteady } from '../shared/use-stable';
+import { type Example, loadExample, loadExampleLora } from './form/examples';
+import { type RequestContent, RequestContext } from './form/form-context';
 import type { FormAction } from './form/form-state';
 import { RequestForm } from './form/request-form';
 import { useEdit } from './form/use-edit';
@@ -61,7 +64,11 @@ export function Studio() {
   const studio = useStudio();
   const { gpu, backend, gpuActions, problem, fileInput, help, setHelp } = studio;
   const formAtSide = useFormAtSide();
-  const request = <Request key="request" {...studio} />;
+  const request = (
+    <RequestContext key="request" value={studio.request}>
+      <RequestForm />
+    </RequestContext>
+  );
   const stages = <Stages key="stages" {...studio} />;
   return (
     <>
@@ -81,7 +88,7 @@ export function Studio() {
       </SiteHeader>
       <main id="main" tabIndex={-1}>
         <h1 className="visually-hidden">{t('studio.title')}</h1>
-        <div className="studio">
+        <div className="studio stack gap-24">
           {/* The keyboard takes the order that is seen. What comes first on a phone is first in the page that arrives. */}
           {formAtSide ? [request, stages] : [stages, request]}
           <Collections {...studio} />
@@ -161,60 +168,69 @@ function useStudio() {
 
   const { backend } = form.values;
   const lastError = errorOf(predictions?.find(({ status }) => status !== 'created'));
-  const problem = gpuProblem(gpu, useDevice().backend, lastError);
-  const gpuActions = problem && (
-    <GpuActions
-      gpu={gpu}
-      backend={backend}
-      error={problem}
-      cpu={isCpuEnough(models, shown?.model ?? '')}
-      onCheck={check}
-      onUseCpu={() => change({ type: 'changed', values: { backend: 'wasm' } })}
-    />
+  const device = useDevice();
+  const problem = useMemo(
+    () => gpuProblem(gpu, device.backend, lastError),
+    [gpu, device.backend, lastError],
+  );
+  const cpu = isCpuEnough(models, shown?.model ?? '');
+  const gpuActions = useMemo(
+    () =>
+      problem && (
+        <GpuActions
+          gpu={gpu}
+          backend={backend}
+          cpu={cpu}
+          error={problem}
+          onCheck={check}
+          onUseCpu={() => change({ type: 'changed', values: { backend: 'wasm' } })}
+        />
+      ),
+    [gpu, backend, cpu, problem, check, change],
   );
   // One sentence about the GPU is enough: the failed run has it already.
   const onStage = !busy && shown?.status === 'failed' && shown.error.code === problem?.code;
-  const device = { gpu, backend, problem, gpuActions, onStage };
-  const request = { formRef, form, change, models, ready, improve, several, fileInput, edit };
-  const page = { help, setHelp, report, onGenerate, onSample };
-  return { ...past, ...device, ...request, ...page, queue, runs, deletions, actions };
-}
-
-/** The form. */
-function Request(studio: StudioState) {
-  const { fileInput, problem, gpu, shown, runs, ended, report } = studio;
-  return (
-    <RequestForm
-      {...studio}
-      introduced={shown === undefined}
-      // What is about the prediction on the stage is shown there.
-      startError={runs.problem && runs.problem.id !== shown?.id ? runs.problem.error : null}
-      gpuNotice={
-        problem &&
-        !isEmulated(problem) &&
-        !studio.onStage && (
-          <GpuNotice error={problem} backend={studio.backend}>
-            {studio.gpuActions}
-          </GpuNotice>
-        )
-      }
-      gpu={gpu.status === 'known' ? gpu.report : null}
-      revision={ended?.[0] ? endOf(ended[0]) : ''}
-      shared={useLaunchedFiles(studio.ready, fileInput)}
-      onVariations={(changes) => void runs.enqueue(changes)}
-      onExampleLora={() => {
-        loadExampleLora().then((file) => fileInput.addFiles([file]), report);
-      }}
-      onExample={(example) => void loadExample(example, studio.change).catch(report)}
-    />
-  );
+  const handlers = useStable({
+    onGenerate,
+    onVariations: (changes: readonly Partial<ParametersInput>[]) => void runs.enqueue(changes),
+    onExampleLora: () => {
+      loadExampleLora().then((file) => fileInput.addFiles([file]), report);
+    },
+    onExample: (example: Example) => void loadExample(example, change).catch(report),
+  });
+  const request: RequestContent = useSteady({
+    formRef,
+    form,
+    change,
+    ready,
+    models,
+    fileInput,
+    several,
+    improve,
+    edit,
+    busy,
+    backend,
+    ...handlers,
+    shared: useLaunchedFiles(ready, fileInput),
+    waiting: queue.waiting.length,
+    // What is about the prediction on the stage is shown there.
+    startError: runs.problem && runs.problem.id !== shown?.id ? runs.problem.error : null,
+    gpu: gpu.status === 'known' ? gpu.report : null,
+    gpuProblem: onStage ? null : problem,
+    gpuActions,
+    introduced: shown === undefined,
+    revision: ended?.[0] ? endOf(ended[0]) : '',
+  });
+  const page = { help, setHelp, report, onSample, request, fileInput, change, edit };
+  const compute = { gpu, backend, problem, gpuActions, onStage, models };
+  return { ...past, ...compute, ...page, queue, runs, deletions, actions };
 }
 
 /** The run, or the prediction that is shown. */
 function Stages(studio: StudioState) {
   const { deletions, error, shown, gpuActions, runs, recovered } = studio;
   return (
-    <div className="stages">
+    <div className="stages stack gap-24 min-0">
       {/* After a deletion the focus is on the stage: one step back leads here. */}
       {deletions.list.length > 0 && (
         <Suspense>
@@ -250,7 +266,7 @@ function Collections(studio: StudioState) {
   const { busy, shown, shownId, actions, deletions, report } = studio;
   const predictions = studio.predictions ?? noPredictions;
   return (
-    <div className="collections">
+    <div className="collections stack gap-24 min-0">
       <Suspense>
         <QueuePanel {...studio} predictions={predictions} onError={report} />
       </Suspense>

@@ -25,7 +25,7 @@ export function TermsPage() {
 function Acceptance() {
   const { acceptance, error } = useTerms({ known: true });
   return (
-    <div className="acceptance">
+    <div className="acceptance stack gap-14 ruled">
       <p role="status">
         {acceptance &&
           t('shared.termsAccepted', { date: formatDate(acceptance.at, { dateStyle: 'long' }) })}

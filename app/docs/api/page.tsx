@@ -15,8 +15,8 @@ const ofTag = (tag: string) => apiEndpoints.filter(({ tags }) => tags.includes(t
 /** The reference of all endpoints, rendered from our openapi.json when the app is built. */
 export default function Page() {
   return (
-    <main id="main" tabIndex={-1} className="docs reference" lang="en">
-      <header className="docs-head">
+    <main id="main" tabIndex={-1} className="docs stack page-width gap-0 reference" lang="en">
+      <header className="docs-head stack gap-14 prose">
         <h1>Endpoints</h1>
         <Prose text={api.info.description} />
         <p>
@@ -52,7 +52,7 @@ export default function Page() {
           </li>
         </ol>
       </nav>
-      <article className="docs-text">
+      <article className="docs-text min-0">
         {api.tags.map(({ name, description }) => (
           <section key={name} aria-labelledby={slug(name)}>
             <h2 id={slug(name)}>{name}</h2>
@@ -65,7 +65,11 @@ export default function Page() {
         <section aria-labelledby="schemas">
           <h2 id="schemas">Schemas</h2>
           {Object.entries(api.components.schemas).map(([name, schema]) => (
-            <section key={name} className="endpoint" aria-labelledby={`schema-${name}`}>
+            <section
+              key={name}
+              className="endpoint stack gap-12"
+              aria-labelledby={`schema-${name}`}
+            >
               <h3 id={`schema-${name}`}>{name}</h3>
               <Prose text={schema.description ?? ''} />
               <Fields label={`Fields of ${name}`} schema={schema} />
@@ -80,7 +84,7 @@ export default function Page() {
 function OneEndpoint({ endpoint }: { endpoint: Endpoint }) {
   const { id, method, path, summary, description = '', parameters, requestBody } = endpoint;
   return (
-    <section className="endpoint" aria-label={`${method} ${path ?? 'your webhook'}`}>
+    <section className="endpoint stack gap-12" aria-label={`${method} ${path ?? 'your webhook'}`}>
       <h3 id={id}>{summary}</h3>
       <p>
         <code>
@@ -128,7 +132,7 @@ function Response({ id, status, answer }: { id: string; status: string; answer: 
 
 function Body({ label, content }: { label: string; content: Content }) {
   return Object.entries(content).map(([type, { schema, example }]) => (
-    <div key={type} className="endpoint-body">
+    <div key={type} className="stack gap-12">
       <Fields label={`${label}, ${type}`} schema={schema} />
       {example !== undefined && <Code label={`Example, ${type}`} text={textOf(example)} />}
     </div>

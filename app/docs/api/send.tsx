@@ -81,13 +81,13 @@ export function Send({ method, path, parameters, body }: SendProps) {
       }}
     >
       <summary>Send this request</summary>
-      <form onSubmit={(event) => void send(event)}>
-        <label>
+      <form className="stack prose" onSubmit={(event) => void send(event)}>
+        <label className="stack gap-4">
           API key
           <input ref={key} name="key" type="password" autoComplete="off" required />
         </label>
         {parameters.map(({ name, example, required }) => (
-          <label key={name}>
+          <label key={name} className="stack gap-4">
             {name}
             <input
               type="text"
@@ -98,13 +98,13 @@ export function Send({ method, path, parameters, body }: SendProps) {
           </label>
         ))}
         {body === 'file' && (
-          <label>
+          <label className="stack gap-4">
             file
             <input name="file" type="file" required />
           </label>
         )}
         {body !== null && body !== 'file' && (
-          <label>
+          <label className="stack gap-4">
             Body
             <textarea name="body" rows={8} spellCheck={false} defaultValue={body} />
           </label>
@@ -116,7 +116,7 @@ export function Send({ method, path, parameters, body }: SendProps) {
       <p role="status">{answer?.status}</p>
       {answer?.text && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-        <section className="answer" aria-label="Answer" tabIndex={0}>
+        <section className="answer bordered rounded on-surface" aria-label="Answer" tabIndex={0}>
           <pre>{answer.text}</pre>
         </section>
       )}

@@ -17,8 +17,8 @@ export default async function Page() {
   return (
     <>
       <SiteHeader here="/models" />
-      <main id="main" tabIndex={-1} className="docs" lang="en">
-        <article className="docs-text">
+      <main id="main" tabIndex={-1} className="docs stack page-width gap-0" lang="en">
+        <article className="docs-text min-0">
           {sections.map((text) => {
             const [heading = '', ...blocks] = text.trim().split(/\n{2,}/);
             const title = heading.replace(/^#+ /, '');

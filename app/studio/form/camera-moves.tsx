@@ -21,7 +21,7 @@ export function CameraMoves(props: {
   });
   return (
     <>
-      <ul className="examples moves">
+      <ul className="examples stack gap-8 halves moves">
         {cameraMoves.map(
           (move) =>
             move.clip && (

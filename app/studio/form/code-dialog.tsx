@@ -11,12 +11,11 @@ import {
 import { CopyButton } from '../../docs/copy-button';
 import { Modal } from '../../models/modal';
 import { downloadFile } from '../../shared/browser';
-import { Problem } from '../../shared/messages';
+import { ProblemAlert } from '../../shared/messages';
 import { hasServer } from '../../shared/server';
 import { pickModel, useModels } from '../../shared/use-models';
 import { t } from '../../texts';
 import '../../texts/en/code';
-import './code-dialog.css';
 import type { ChosenImage, FormState, ImageName } from './form-state';
 import {
   type CodeLanguage,
@@ -72,9 +71,31 @@ export function CodeDialog(props: {
   }
 
   const name = t(`code.codeNames.${language}`);
+  const buttons = (
+    <>
+      <CopyButton
+        label={t('code.copyRequestAs', { name })}
+        words={{
+          copy: t('code.copy'),
+          copied: t('code.copied'),
+          byHand: t('code.copyByHand'),
+        }}
+        text={text}
+      />
+      {framed.map(({ which, image }) => (
+        <button
+          key={which}
+          type="button"
+          disabled={saving}
+          onClick={() => void saveFramed(image, which)}
+        >
+          {t(which === 'image' ? 'code.saveFramed' : 'code.saveFramedEnd')}
+        </button>
+      ))}
+    </>
+  );
   return (
-    <Modal titleId="code-title" className="code-dialog" onClose={onClose}>
-      <h2 id="code-title">{t('code.codeTitle')}</h2>
+    <Modal title={t('code.codeTitle')} width={760} buttons={buttons} onClose={onClose}>
       <div className="words">
         {codeLanguages.map((one) => (
           <button
@@ -89,7 +110,7 @@ export function CodeDialog(props: {
         ))}
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-      <pre className="request-code" tabIndex={0}>
+      <pre className="request-code bordered rounded on-sunken text-s" tabIndex={0}>
         <code>{text}</code>
       </pre>
       <p className="field-hint">
@@ -103,35 +124,7 @@ export function CodeDialog(props: {
               api: linkTo('/docs/api'),
             })}
       </p>
-      {problem && (
-        <div role="alert">
-          <Problem error={problem} />
-        </div>
-      )}
-      <div className="actions">
-        <CopyButton
-          label={t('code.copyRequestAs', { name })}
-          words={{
-            copy: t('code.copy'),
-            copied: t('code.copied'),
-            byHand: t('code.copyByHand'),
-          }}
-          text={text}
-        />
-        {framed.map(({ which, image }) => (
-          <button
-            key={which}
-            type="button"
-            disabled={saving}
-            onClick={() => void saveFramed(image, which)}
-          >
-            {t(which === 'image' ? 'code.saveFramed' : 'code.saveFramedEnd')}
-          </button>
-        ))}
-        <button type="button" onClick={onClose}>
-          {t('shared.close')}
-        </button>
-      </div>
+      <ProblemAlert error={problem} />
     </Modal>
   );
 }

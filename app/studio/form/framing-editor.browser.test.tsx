@@ -1,5 +1,7 @@
 /** @module-tag full */
+import '../../primitives.css';
 import '../../globals.css';
+import '../studio.css';
 import { useState } from 'react';
 import { createRoot, type Root } from 'react-dom/client';
 import { afterEach, expect, test } from 'vitest';

@@ -1,6 +1,5 @@
 import { t } from '../../texts';
 import '../../texts/en/framing';
-import './framing.css';
 import {
   type CSSProperties,
   type PointerEvent,
@@ -85,7 +84,7 @@ export function FramingEditor(props: {
     <div className="framing">
       <div
         ref={view}
-        className="framing-view"
+        className="framing-view stack gap-0 clip centered"
         // A finger scrolls the page where the image cannot be moved.
         style={{ touchAction: !roomAbove ? 'pan-y' : roomBeside ? 'none' : 'pan-x' }}
         data-portrait={video.height > video.width || undefined}
@@ -116,10 +115,10 @@ export function FramingEditor(props: {
       >
         <div
           ref={frameBox}
-          className="framing-frame"
+          className="framing-frame relative"
           style={{ aspectRatio: `${video.width} / ${video.height}` }}
         >
-          <div className="framing-background" style={{ background: colour ?? undefined }}>
+          <div className="framing-cover clip" style={{ background: colour ?? undefined }}>
             {colour === null && <Background url={url} sizes={sizes} />}
           </div>
           <div
@@ -128,14 +127,14 @@ export function FramingEditor(props: {
           >
             <Picture src={url} alt={alt} />
           </div>
-          <div className="framing-outline" />
+          <div className="framing-outline framing-cover" />
         </div>
       </div>
       <p id={`${id}-keys`} className="visually-hidden">
         {t('framing.framingKeys')}
       </p>
-      <div className="framing-controls">
-        <label>
+      <div className="framing-controls row wrap ruled on-surface text-m">
+        <label className="row flex-1">
           <span>{t('framing.zoom')}</span>
           <input
             type="range"
@@ -147,15 +146,15 @@ export function FramingEditor(props: {
             onChange={(event) => onChange(zoomed(framing, sizes, Number(event.target.value)))}
           />
         </label>
-        <button type="button" onClick={() => onChange(fitted(framing))}>
+        <button type="button" className="small" onClick={() => onChange(fitted(framing))}>
           {t('framing.fit')}
         </button>
-        <button type="button" onClick={() => onChange(filling(framing))}>
+        <button type="button" className="small" onClick={() => onChange(filling(framing))}>
           {t('framing.fill')}
         </button>
       </div>
       {transparent && !bars && (
-        <label className="framing-controls">
+        <label className="framing-controls row wrap ruled on-surface text-m">
           {t('framing.behindImage')}
           <input
             type="color"
@@ -165,9 +164,9 @@ export function FramingEditor(props: {
         </label>
       )}
       {bars && (
-        <fieldset className="framing-controls">
+        <fieldset className="framing-controls row wrap ruled on-surface text-m">
           <legend className="visually-hidden">{t('framing.background')}</legend>
-          <label>
+          <label className="row">
             <input
               type="radio"
               name={`${id}-background`}
@@ -176,7 +175,7 @@ export function FramingEditor(props: {
             />
             {t('framing.blurredBackground')}
           </label>
-          <label>
+          <label className="row">
             <input
               type="radio"
               name={`${id}-background`}
@@ -195,7 +194,7 @@ export function FramingEditor(props: {
           )}
         </fieldset>
       )}
-      {warning && <p className="framing-warning">{warning}</p>}
+      {warning && <p className="framing-controls ruled on-surface text-m">{warning}</p>}
     </div>
   );
 }
@@ -234,7 +233,7 @@ function Background({ url, sizes }: { url: string; sizes: FramingSizes }) {
         <Picture src={url} alt="" />
       </div>
       {/* Unlike a filter of the image, it does not fade at the edges. */}
-      <div className="framing-blur" style={{ backdropFilter: `blur(${deviation}cqi)` }} />
+      <div className="framing-cover clip" style={{ backdropFilter: `blur(${deviation}cqi)` }} />
     </>
   );
 }

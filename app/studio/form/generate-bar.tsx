@@ -1,4 +1,3 @@
-import type { ReactNode } from 'react';
 import { formatMemory } from '../../../lib/contract';
 import type { Forecast } from '../../../lib/engine/estimate';
 import type { MemoryForecast } from '../../../lib/pipeline/memory/forecast';
@@ -6,25 +5,26 @@ import { Choice } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import '../../texts/en/studio';
+import { useHydrated } from '../../shared/browser';
 import { durationText } from './forecast';
-import type { FormFields } from './parameter-fields';
+import { useFields } from './form-context';
 import { hasValues, qualities, qualityValues } from './quality';
 
 /** What stays in sight of the form: speed and quality, what the request takes on this device, and the button. */
-export function GenerateBar(props: {
-  fields: FormFields;
+export function GenerateBar({
+  forecast,
+  videos,
+}: {
   forecast: Forecast | null;
-  /** How many requests wait in the queue, which may be far below. */
-  waiting: number;
-  /** The button. */
-  children: ReactNode;
+  /** How many videos the button makes. */
+  videos: number;
 }) {
-  const { fields, forecast, waiting, children } = props;
-  const { values, model, set } = fields;
+  const { values, model, set, waiting, edit, improve } = useFields();
+  const hydrated = useHydrated();
   const levels = qualityValues(model?.manifest, values.samplingDefaults);
   return (
-    <div className="generate-bar">
-      <fieldset className="quality">
+    <div className="generate-bar stack gap-8-16 ruled on-surface">
+      <fieldset className="quality flex">
         <legend className="visually-hidden">{t('form.quality')}</legend>
         {qualities.map((name) => (
           <span key={name} title={t(`form.qualityHints.${name}`)}>
@@ -39,11 +39,17 @@ export function GenerateBar(props: {
           </span>
         ))}
       </fieldset>
-      <div className="cost">
+      <div className="cost field-hint min-0 numbers">
         {forecast && <Cost forecast={forecast} />}
         {waiting > 0 && <a href="#queue">{t('studio.waits', { count: waiting })}</a>}
       </div>
-      {children}
+      <button
+        type="submit"
+        className="primary"
+        disabled={!hydrated || improve.state.status === 'running'}
+      >
+        {edit.id === null ? generateText(videos, waiting) : t('form.saveChanges')}
+      </button>
     </div>
   );
 }
@@ -83,4 +89,10 @@ export function memoryText({ full, least, plan }: MemoryForecast): {
     text: t('form.memoryOf', { amount, total }),
     title: t('form.memoryLimited', { amount: total }),
   };
+}
+
+/** What the button says. @param videos how many it makes */
+function generateText(videos: number, waiting: number): string {
+  if (videos > 1) return t('form.generateVideos', { count: videos });
+  return waiting > 0 ? t('form.generateWaits', { count: waiting }) : t('form.generate');
 }

@@ -1,19 +1,13 @@
-import {
-  type ChangeEvent,
-  lazy,
-  type ReactNode,
-  Suspense,
-  useEffect,
-  useRef,
-  useState,
-} from 'react';
-import { type Framing, type PixelSize, type Size, sizeInPixels } from '../../../lib/contract';
+import { type ChangeEvent, lazy, Suspense, useEffect, useRef, useState } from 'react';
+import { nativeSizeOf, type PixelSize, sizeInPixels } from '../../../lib/contract';
 import { useObjectUrl } from '../../shared/browser';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { ImageIcon } from '../../shared/icons';
 import { t } from '../../texts';
 import '../../texts/en/form';
+import { useFields } from './form-context';
 import type { ChosenImage, ImageName } from './form-state';
+import { LastImageField } from './parameter-fields';
 
 const FramingEditor = lazy(async () => ({
   default: (await import('./framing-editor')).FramingEditor,
@@ -34,23 +28,11 @@ const fields = {
  * The start image, which can also be dropped or pasted anywhere on the page; or the end image, which can be dropped or
  * pasted there.
  */
-export function ImageField(props: {
-  name: ImageName;
-  image: ChosenImage | null;
-  error?: string | undefined;
-  /** Of the video. */
-  size: Size;
-  /** What the model computes for this size; undefined where no model is known yet. */
-  frame: PixelSize | undefined;
-  onFiles: (files: readonly File[]) => void;
-  onFraming: (framing: Framing) => void;
-  onRemove: () => void;
-  /** Lets the images change places. */
-  onSwap?: () => void;
-  /** What is to be known of an image that is there. */
-  children?: ReactNode;
-}) {
-  const { name, image, error, size, onFiles, onFraming, onRemove, onSwap } = props;
+export function ImageField({ name }: { name: ImageName }) {
+  const { form, values, errors, model, resolved, change, fileInput } = useFields();
+  const { size, profile } = values;
+  const [image, error] = [form.files[name], errors[name]];
+  const frame = model && nativeSizeOf(model.manifest, model.manifest.profiles[profile], size);
   const { id, label, alt, call } = fields[name];
   // Both have a frame and a zoom: those of the end image are a group of that name.
   const Field = name === 'lastImage' ? 'fieldset' : 'div';
@@ -60,7 +42,7 @@ export function ImageField(props: {
   const input = useRef<HTMLInputElement>(null);
   const place = <div className="framing-place" data-size={size} />;
   const choose = (event: ChangeEvent<HTMLInputElement>) => {
-    onFiles([...(event.target.files ?? [])]);
+    void fileInput.addFiles([...(event.target.files ?? [])], name);
     event.target.value = ''; // Without this, selecting the same file again fires no event.
   };
   return (
@@ -70,7 +52,10 @@ export function ImageField(props: {
       {...(name === 'lastImage' && { 'aria-label': t(label) })}
     >
       <label htmlFor={id}>{t(label)}</label>
-      <div className="image-slot" data-filled={image ? true : undefined}>
+      <div
+        className="image-slot relative clip rounded on-sunken"
+        data-filled={image ? true : undefined}
+      >
         <input
           ref={input}
           id={id}
@@ -87,38 +72,52 @@ export function ImageField(props: {
                 <FramingEditor
                   url={url}
                   alt={t(alt, { name: image.name })}
-                  sizes={{ image: pixels, frame: props.frame ?? video, video }}
+                  sizes={{ image: pixels, frame: frame ?? video, video }}
                   framing={image.framing}
-                  onChange={onFraming}
+                  onChange={(framing) => change({ type: 'imageFramed', framing, name })}
                 />
               ) : (
                 place
               )}
             </Suspense>
-            <div className="image-bar">
-              <span className="file-name">{image.name}</span>
-              {onSwap && (
-                <button type="button" title={t('form.swapHint')} onClick={onSwap}>
+            <div className="image-bar row relative ruled on-surface">
+              <span className="file-name flex-1 min-0 clip text-l">{image.name}</span>
+              {name === 'lastImage' && (
+                <button
+                  type="button"
+                  className="small"
+                  title={t('form.swapHint')}
+                  onClick={() => change({ type: 'imagesSwapped' })}
+                >
                   {t('form.swap')}
                 </button>
               )}
-              <button type="button" onClick={() => input.current?.click()}>
+              <button type="button" className="small" onClick={() => input.current?.click()}>
                 {t('form.replace')}
               </button>
-              <button type="button" onClick={onRemove}>
+              <button
+                type="button"
+                className="small"
+                onClick={() => change({ type: 'imageSet', image: null, name })}
+              >
                 {t('form.remove')}
               </button>
             </div>
           </>
         ) : (
-          <span className="image-call" aria-hidden="true">
+          <span className="image-call stack gap-8 muted" aria-hidden="true">
             <ImageIcon />
             <span>{t.rich(call, { u: (text) => <u>{text}</u> })}</span>
           </span>
         )}
       </div>
       <FieldNotes id={id} error={error} />
-      {image && props.children}
+      {image && name === 'lastImage' && (
+        <>
+          <LastImageField />
+          {resolved?.applied.adapter && <p className="field-hint">{t('form.endUntrained')}</p>}
+        </>
+      )}
     </Field>
   );
 }

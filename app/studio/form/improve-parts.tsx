@@ -41,7 +41,10 @@ function LanguageModelOffer({ improve, busy }: { improve: Improve; busy: boolean
   const tools = library.status === 'ready' ? languageModelsOf(library.snapshot.tools) : [];
   const [tool] = tools.filter(({ origin }) => origin === 'listed');
   return (
-    <section className="improve" aria-label={t('improve.languageModel')}>
+    <section
+      className="improve stack bordered rounded on-sunken text-l mt-8"
+      aria-label={t('improve.languageModel')}
+    >
       <p>{t('improve.languageModelOffer')}</p>
       {tool && (
         <PartDownload entry={tool} component="language_model" name={tool.manifest.name}>
@@ -54,7 +57,7 @@ function LanguageModelOffer({ improve, busy }: { improve: Improve; busy: boolean
           })}
         </PartDownload>
       )}
-      <div className="actions">
+      <div className="actions small">
         {tools.some(({ ready }) => ready) && (
           <button type="button" className="primary" disabled={busy} onClick={improve.start}>
             {t('improve.improveNow')}
@@ -77,8 +80,11 @@ function Writing(props: {
   const { text, startedAt, request } = state;
   const seconds = Math.max(0, (useNow() - startedAt) / 1000);
   return (
-    <section className="improve" aria-label={t('improve.improving')}>
-      <p className="measure">
+    <section
+      className="improve stack bordered rounded on-sunken text-l mt-8"
+      aria-label={t('improve.improving')}
+    >
+      <p className="measure numbers">
         {text
           ? t('improve.writing', {
               time: formatTime(seconds),
@@ -87,8 +93,8 @@ function Writing(props: {
           : t('improve.loadingLanguageModel')}
       </p>
       <progress aria-label={t('improve.improving')} />
-      {text && <p className="draft">{text}</p>}
-      <div className="actions">
+      {text && <p className="draft muted break">{text}</p>}
+      <div className="actions small">
         <button type="button" onClick={onCancel}>
           {t('improve.cancel')}
         </button>
@@ -108,7 +114,10 @@ function Outcome(props: { values: FormValues; improve: Improve; busy: boolean })
   if (!record) return null;
   const edited = optimization !== null && prompt !== optimization.text;
   return (
-    <section className="improve" aria-label={t('improve.improvedPrompt')}>
+    <section
+      className="improve stack bordered rounded on-sunken text-l mt-8"
+      aria-label={t('improve.improvedPrompt')}
+    >
       <p>{outcomeText(edited ? { ...record, status: 'edited' } : record)}</p>
       {optimization && (
         <>
@@ -116,7 +125,7 @@ function Outcome(props: { values: FormValues; improve: Improve; busy: boolean })
           <p className="field-hint">{t('improve.improvedHint')}</p>
         </>
       )}
-      <div className="actions">
+      <div className="actions small">
         {optimization && (
           <button type="button" onClick={undo}>
             {t('form.undo')}
@@ -153,9 +162,9 @@ function AddedSentences(props: { optimization: PromptOptimization; prompt: strin
   }
   if (sentences.length === 0) return null;
   return (
-    <ul ref={list} className="added-sentences" aria-label={t('improve.added')}>
+    <ul ref={list} className="stack gap-0" aria-label={t('improve.added')}>
       {sentences.map((sentence, index) => (
-        <li key={sentence}>
+        <li key={sentence} className="row between item break">
           {sentence}
           <button
             type="button"

@@ -1,40 +1,26 @@
 import Link from 'next/link';
 import { type ChangeEvent, useRef } from 'react';
-import { groupPairs, type LoraEntry, type ModelEntry, maxLoras } from '../../../lib/contract';
+import { groupPairs, type ModelEntry, maxLoras } from '../../../lib/contract';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { ArrowIcon, CloseIcon } from '../../shared/icons';
 import { errorTexts, t } from '../../texts';
 import '../../texts/en/form';
-import { type ChosenLora, rowsOfLoras } from './form-state';
-import './lora.css';
-import type { LoraCheck } from './use-loras';
-import type { FieldErrors } from './validation';
+import { exampleLoraOf } from './examples';
+import { useFields } from './form-context';
+import { type ChosenLora, rowsOfLoras, typedPrompt } from './form-state';
+import { type LoraCheck, useLoraChecks } from './use-loras';
 
 /** Up to three LoRAs with their scales, from the library or from files. */
-export function LoraField(props: {
-  loras: readonly ChosenLora[];
-  library: readonly LoraEntry[];
-  models: readonly ModelEntry[];
-  /** The name of the example of a LoRA for the model; null where there is none. */
-  example: string | null;
-  errors: FieldErrors;
-  /** By the keys of the LoRAs. */
-  checks: Readonly<Record<string, LoraCheck>>;
-  onFiles: (files: readonly File[]) => void;
-  onPick: (name: string) => void;
-  onExample: () => void;
-  onScale: (key: string, scale: string) => void;
-  onMove: (key: string, by: 1 | -1) => void;
-  onRemove: (key: string) => void;
-  onWord: (word: string) => void;
-  onModel: (id: string) => void;
-}) {
-  const { loras, library, models, example, errors, checks } = props;
-  const { onFiles, onPick, onExample, onScale, onMove, onRemove, onWord, onModel } = props;
+export function LoraField() {
+  const { form, models: list, model, errors, fileInput, onExampleLora } = useFields();
+  const { loras } = form.files;
+  const [library, models] = list.status === 'ready' ? [list.loras, list.models] : [[], []];
+  const checks = useLoraChecks(loras, model?.manifest.id ?? null);
+  const example = exampleLoraOf(model?.manifest.id);
   const rows = rowsOfLoras(loras);
   const input = useRef<HTMLInputElement>(null);
   const choose = (event: ChangeEvent<HTMLInputElement>) => {
-    onFiles([...(event.target.files ?? [])]);
+    void fileInput.addFiles([...(event.target.files ?? [])]);
     event.target.value = '';
   };
   const full = rows.length >= maxLoras;
@@ -46,18 +32,18 @@ export function LoraField(props: {
       return {
         name,
         label: t('form.useLora', { name }),
-        use: () => onPick(files[0].name),
+        use: () => fileInput.pickLora(files[0].name),
       };
     });
   if (example !== null && !loras.some(({ name }) => name === example)) {
     const label = t('form.useExampleLora', { name: example });
-    offered.push({ name: example, label, use: onExample });
+    offered.push({ name: example, label, use: onExampleLora });
   }
   return (
     <fieldset className="field">
       <legend>{t('form.lora')}</legend>
       {loras.length > 0 && (
-        <ul className="loras">
+        <ul className="stack gap-8 mb-8">
           {rows.map((files, index) => {
             const [lora] = files;
             const check = checksOf(files, checks);
@@ -76,11 +62,6 @@ export function LoraField(props: {
                     // The files of a pair are for two transformers.
                     (files.length === 1 || components.some((one) => one.id === 'transformer_2')),
                 )}
-                onModel={onModel}
-                onMove={(by) => onMove(lora.key, by)}
-                onScale={(scale) => onScale(lora.key, scale)}
-                onRemove={() => onRemove(lora.key)}
-                onWord={onWord}
               />
             );
           })}
@@ -160,22 +141,22 @@ function LoraRow(props: {
   unused: number;
   /** Models that it fits, where it does not fit the chosen one. */
   fitting: readonly ModelEntry[];
-  onModel: (id: string) => void;
   /** Its trigger words. */
   words: readonly string[];
   place: { readonly first: boolean; readonly last: boolean };
   error: string | undefined;
-  onScale: (scale: string) => void;
-  onMove: (by: 1 | -1) => void;
-  onRemove: () => void;
-  onWord: (word: string) => void;
 }) {
   const { lora, name, words, place, error, unused, fitting } = props;
-  const { onScale, onMove, onRemove, onWord, onModel } = props;
+  const { values, change, set } = useFields();
+  const { key } = lora;
+  const addWord = (word: string) => {
+    const prompt = [values.prompt.trim(), word].filter(Boolean).join(', ');
+    set(typedPrompt(prompt, values.optimization));
+  };
   return (
     <li>
-      <div className="lora-row">
-        <label className="file-name" htmlFor={lora.key} title={name}>
+      <div className="lora-row row">
+        <label className="file-name flex-1 min-0 clip text-l" htmlFor={lora.key} title={name}>
           {t.rich('form.scaleOf', {
             name,
             hidden: (text) => <span className="visually-hidden">{text}</span>,
@@ -190,10 +171,10 @@ function LoraRow(props: {
           step={0.05}
           value={lora.scale}
           {...describedBy(lora.key, error)}
-          onChange={(event) => onScale(event.target.value)}
+          onChange={(event) => change({ type: 'loraScaled', key, scale: event.target.value })}
         />
         {!(place.first && place.last) && (
-          <span className="lora-moves">
+          <span className="lora-moves stack gap-2">
             {([-1, 1] as const).map((by) => (
               <button
                 key={by}
@@ -204,7 +185,7 @@ function LoraRow(props: {
                 title={by < 0 ? t('form.moveUp') : t('form.moveDown')}
                 // Not disabled: the focus would be lost where a move ends the list.
                 aria-disabled={by < 0 ? place.first : place.last}
-                onClick={() => onMove(by)}
+                onClick={() => change({ type: 'loraMoved', key, by })}
               >
                 <ArrowIcon up={by < 0} />
               </button>
@@ -215,7 +196,7 @@ function LoraRow(props: {
           type="button"
           className="icon"
           aria-label={t('form.removeName', { name })}
-          onClick={onRemove}
+          onClick={() => change({ type: 'loraRemoved', key })}
         >
           <CloseIcon />
         </button>
@@ -229,7 +210,7 @@ function LoraRow(props: {
                 key={model.id}
                 type="button"
                 className="word"
-                onClick={() => onModel(model.id)}
+                onClick={() => set({ model: model.id })}
               >
                 {t('form.useModel', { name: model.name })}
               </button>
@@ -251,7 +232,7 @@ function LoraRow(props: {
               className="word"
               title={t('form.addToPrompt')}
               aria-label={t('form.addWord', { word })}
-              onClick={() => onWord(word)}
+              onClick={() => addWord(word)}
             >
               + {word}
             </button>

@@ -2,12 +2,12 @@ import { typeInto } from '../../shared/browser';
 import { FieldNotes } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import type { FormFields } from './parameter-fields';
+import { useFields } from './form-context';
 import { negativePhrases, type Phrase, toggleList } from './phrases';
 
 /** What the video should not show, with lists that a button adds and takes out. */
-export function NegativePromptField({ fields }: { fields: FormFields }) {
-  const { values, model, resolved, set } = fields;
+export function NegativePromptField() {
+  const { values, model, resolved, set } = useFields();
   const { negative_prompt: value } = values;
   // Without guidance it is not used.
   const unused = resolved?.applied.guidance_scale === 1;

@@ -1,7 +1,6 @@
 import type { ComponentProps, ReactNode } from 'react';
 import {
   lastImageSeconds,
-  type ModelEntry,
   parameterRanges,
   resolveSeed,
   type Size,
@@ -9,7 +8,6 @@ import {
   sizes,
   switches,
 } from '../../../lib/contract';
-import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
 import { CheckerDownload, useChecker } from '../../shared/checker';
 import {
   BackendField,
@@ -23,32 +21,20 @@ import { FinisherDownload } from '../../shared/finisher';
 import { DiceIcon } from '../../shared/icons';
 import { type TextKey, t } from '../../texts';
 import '../../texts/en/form';
-import type { FormValues, NumberName } from './form-state';
+import { useFields } from './form-context';
+import type { NumberName } from './form-state';
 import { unusedNote } from './sampling';
-import type { FieldErrors } from './validation';
-
-/** The form as its fields see it, and how they change it. */
-export interface FormFields {
-  readonly values: FormValues;
-  readonly errors: FieldErrors;
-  /** The selected model; undefined until the models are known. */
-  readonly model: ModelEntry | undefined;
-  /** What the model makes of the form; null where it is not known yet. */
-  readonly resolved: ResolvedSampling | null;
-  readonly set: (changes: Partial<FormValues>) => void;
-}
 
 /** A number with a slider. The slider is for pointers only; keyboards and screen readers use the input. */
 export function NumberField(props: {
   name: Exclude<NumberName, 'seed'>;
-  fields: FormFields;
   unit?: string;
   hint?: string;
   /** What belongs to it, below. */
   children?: ReactNode;
 }) {
   const { name, unit } = props;
-  const { values, errors, resolved, set } = props.fields;
+  const { values, errors, resolved, set } = useFields();
   const error = errors[name];
   // What is invalid has to be corrected all the same.
   const unused = error || name === 'duration' ? null : unusedNote(name, resolved);
@@ -98,18 +84,19 @@ function NumberHead(
 ) {
   const { label, unit, ...input } = props;
   return (
-    <div className="field-head">
+    <div className="field-head row between">
       <label htmlFor={input.id}>{label}</label>
-      <span className="number">
+      <span className="number row gap-6">
         <input inputMode="decimal" {...input} />
-        {unit && <span className="unit">{unit}</span>}
+        {unit && <span className="unit muted text-l">{unit}</span>}
       </span>
     </div>
   );
 }
 
 /** The second at which the video shows the end image; empty is its end. */
-export function LastImageField({ fields: { values, errors, set } }: { fields: FormFields }) {
+export function LastImageField() {
+  const { values, errors, set } = useFields();
   const error = errors.last_image_at;
   return (
     <>
@@ -136,8 +123,8 @@ const sizeNames: Readonly<Record<Size, TextKey>> = {
 };
 
 /** Choice of the video's size. */
-export function SizeField({ fields }: { fields: FormFields }) {
-  const { values, set } = fields;
+export function SizeField() {
+  const { values, set } = useFields();
   return (
     <fieldset className="field">
       <legend>{t('form.size')}</legend>
@@ -157,8 +144,8 @@ export function SizeField({ fields }: { fields: FormFields }) {
           </Choice>
         ))}
       </div>
-      <SwitchField name="upscale" fields={fields} />
-      {values.upscale && <SwitchField name="upscaler" fields={fields} />}
+      <SwitchField name="upscale" />
+      {values.upscale && <SwitchField name="upscaler" />}
     </fieldset>
   );
 }
@@ -168,14 +155,11 @@ export function SizeField({ fields }: { fields: FormFields }) {
  *
  * @param props.refusal why it cannot be switched on; it is off then
  */
-export function SwitchField(props: {
-  name: SwitchName;
-  fields: FormFields;
-  refusal?: string | undefined;
-}) {
-  const { name, fields, refusal } = props;
+export function SwitchField(props: { name: SwitchName; refusal?: string | undefined }) {
+  const { name, refusal } = props;
+  const { values, set } = useFields();
   const { on, network } = switches[name];
-  const isOn = fields.values[name] === on && refusal === undefined;
+  const isOn = values[name] === on && refusal === undefined;
   return (
     <>
       <label className="check" title={t(`form.${name}Hint`)}>
@@ -183,7 +167,7 @@ export function SwitchField(props: {
           type="checkbox"
           checked={isOn}
           disabled={refusal !== undefined}
-          onChange={(event) => fields.set({ [name]: event.target.checked ? on : undefined })}
+          onChange={(event) => set({ [name]: event.target.checked ? on : undefined })}
         />
         <span>
           {t(`form.${name}`)}
@@ -196,13 +180,14 @@ export function SwitchField(props: {
 }
 
 /** The seed, with a button that sets a random one. */
-export function SeedField({ fields: { values, errors, set } }: { fields: FormFields }) {
+export function SeedField() {
+  const { values, errors, set } = useFields();
   const error = errors.seed;
   const { min, max, step } = parameterRanges.seed;
   return (
     <div className="field">
       <label htmlFor="seed">{t('form.numbers.seed')}</label>
-      <div className="seed-row">
+      <div className="row">
         <input
           id="seed"
           type="number"
@@ -230,19 +215,20 @@ export function SeedField({ fields: { values, errors, set } }: { fields: FormFie
 }
 
 /** Backend, memory limit and safety check. */
-export function AdvancedFields({ fields }: { fields: FormFields }) {
-  const { values, set } = fields;
+export function AdvancedFields() {
+  const { values, set } = useFields();
   return (
     <>
       <BackendField backend={values.backend} onChange={(backend) => set({ backend })} />
       <MemoryField device={values} onChange={set} />
-      <SafetyField fields={fields} />
+      <SafetyField />
     </>
   );
 }
 
 /** The switch of the safety check, and whether this browser has the checker. */
-function SafetyField({ fields: { values, model, set } }: { fields: FormFields }) {
+function SafetyField() {
+  const { values, model, set } = useFields();
   const checker = useChecker(model?.manifest.id ?? '');
   const isEnabled = values.safetyChecker;
   return (

@@ -4,14 +4,21 @@ import { CloseIcon } from '../../shared/icons';
 import { Problem } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import type { FormFields } from './parameter-fields';
-import { maxPresetName, type Preset, type PresetAction, presetValues } from './presets';
-import './preset-field.css';
+import { type Data, loadData, useStored } from '../use-data';
+import { useFields } from './form-context';
+import {
+  changePresets,
+  maxPresetName,
+  type Preset,
+  type PresetAction,
+  presetValues,
+  storedPresets,
+} from './presets';
 import { hasValues } from './quality';
-import { usePresets } from './use-presets';
 
 /** The presets of one's own: choosing, and the list that saves, renames and deletes them. */
-export function PresetField({ fields: { values, set } }: { fields: FormFields }) {
+export function PresetField() {
+  const { values, set } = useFields();
   const { presets, change } = usePresets();
   const [editing, setEditing] = useState(false);
   const [error, setError] = useState<ErrorRecord | null>(null);
@@ -75,7 +82,7 @@ function OwnPresets(props: {
   return (
     <>
       <p className="field-hint">{t('form.presetHint')}</p>
-      <div className="preset-row">
+      <div className="input-row mt-8">
         <input
           type="text"
           aria-label={t('form.newPresetName')}
@@ -91,7 +98,7 @@ function OwnPresets(props: {
       </div>
       <ul>
         {presets.map((preset) => (
-          <li key={preset.id} className="preset-row">
+          <li key={preset.id} className="input-row mt-8">
             <input
               // A name that was not taken is shown as it is stored.
               key={`${preset.id} ${preset.name}`}
@@ -126,4 +133,36 @@ function onEnter(event: KeyboardEvent, work: () => void): void {
   if (event.key !== 'Enter' || event.ctrlKey || event.metaKey) return;
   event.preventDefault();
   work();
+}
+
+const setting = 'presets';
+const none: readonly Preset[] = [];
+
+async function readPresets({ getRunner, loadSetting }: Data): Promise<readonly Preset[]> {
+  return storedPresets(await loadSetting(getRunner().store.database, setting));
+}
+
+/** The page says itself that the database cannot be read. */
+const presetsOrNone = (data: Data) => readPresets(data).catch(() => none);
+
+/** The presets of this browser, and what changes them; other tabs see the change. */
+function usePresets(): {
+  presets: readonly Preset[];
+  /** @throws KinoraError `STORAGE_FULL` */
+  change: (action: PresetAction) => Promise<void>;
+} {
+  const presets = useStored(presetsOrNone) ?? none;
+  async function change(action: PresetAction): Promise<void> {
+    try {
+      const { getRunner, loadSetting, saveSetting } = await loadData();
+      const { database } = getRunner().store;
+      await database.transaction('rw', database.settings, async () => {
+        const before = storedPresets(await loadSetting(database, setting));
+        await saveSetting(database, setting, changePresets(before, action));
+      });
+    } catch (thrown) {
+      throw toKinoraError(thrown);
+    }
+  }
+  return { presets, change };
 }

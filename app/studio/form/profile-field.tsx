@@ -4,15 +4,15 @@ import { storedModel } from '../../../lib/pipeline/profiles';
 import { describedBy, FieldNotes, Switch } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import type { FormFields } from './parameter-fields';
+import { useFields } from './form-context';
 import { profileText } from './profile-text';
 import { offeredSwitches } from './sampling';
 
 const { min, max, step } = adapterStrengths;
 
 /** What the profile leaves open, with what will run in one line. The profile is chosen beside Generate. */
-export function ProfileField({ fields }: { fields: FormFields }) {
-  const { values, model, resolved, set } = fields;
+export function ProfileField() {
+  const { values, model, resolved, set } = useFields();
   if (!model) return null;
   const adapter = resolved?.applied.adapter;
   const switches = offeredSwitches(model, values);
@@ -47,7 +47,7 @@ export function ProfileField({ fields }: { fields: FormFields }) {
       )}
       {adapter && (
         <div className="field">
-          <div className="field-head">
+          <div className="field-head row between">
             <label htmlFor="adapterStrength">
               {t('form.adapterStrength', { name: adapter.name })}
             </label>

@@ -1,13 +1,14 @@
-import { type Dispatch, lazy, Suspense, useState } from 'react';
+import { lazy, Suspense, useEffect, useState } from 'react';
 import { typeInto } from '../../shared/browser';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import type { Example } from './examples';
-import { type FormAction, type FormValues, typedPrompt } from './form-state';
-import { PromptLengthNote } from './prompt-length';
+import type { OptimizerApi, PromptLength } from '../../../lib/contract';
+import type { WorkerClient } from '../../../lib/predictions/worker-client';
+import { createOptimizerClient } from '../../optimizer-client';
+import { useFields } from './form-context';
+import { typedPrompt } from './form-state';
 import { PromptTools } from './prompt-tools';
-import type { Improve } from './use-improve';
 
 // Nothing of it is seen before someone asks for it.
 const ImproveParts = lazy(async () => ({
@@ -15,29 +16,21 @@ const ImproveParts = lazy(async () => ({
 }));
 
 /** The prompt, with the button that improves it and what comes of that. */
-export function PromptField(props: {
-  values: FormValues;
-  error: string | undefined;
-  improve: Improve;
-  /** A generation is running: it needs the memory. */
-  busy: boolean;
-  change: Dispatch<FormAction>;
-  /** Id of the selected model, where it is in this browser: its tokenizer measures the prompt. */
-  tokenizer: string | null;
-  onExample: (example: Example) => void;
-}) {
-  const { values, error, improve, busy, change, tokenizer, onExample } = props;
+export function PromptField() {
+  const { values, errors, improve, busy, model, set, onExample } = useFields();
+  const error = errors.prompt;
+  // That of the model measures the prompt.
+  const tokenizer = model?.ready ? model.manifest.id : null;
   // The tokenizer is loaded by the first person who writes.
   const [used, setUsed] = useState(false);
-  const type = (text: string) =>
-    change({ type: 'changed', values: typedPrompt(text, optimization) });
+  const type = (text: string) => set(typedPrompt(text, optimization));
   const { prompt, optimization } = values;
   const { state, start } = improve;
   const running = state.status === 'running';
   const idle = running || busy || prompt.trim() === '' || error !== undefined;
   return (
     <div className="field">
-      <div className="field-head prompt-head">
+      <div className="field-head row between mb-8">
         <label htmlFor="prompt">{t('form.prompt')}</label>
         <button
           type="button"
@@ -67,11 +60,101 @@ export function PromptField(props: {
         onExample={onExample}
         disabled={running}
         onPrompt={(text) => typeInto('prompt', text)}
-        onReplace={(text) => change({ type: 'changed', values: { prompt: text } })}
+        onReplace={(text) => set({ prompt: text })}
       />
       <Suspense>
         <ImproveParts values={values} improve={improve} busy={busy} />
       </Suspense>
     </div>
   );
+}
+
+/** Characters of what is read, and of what is not, that the note shows. */
+const shown = { before: 80, after: 400 } as const;
+
+/** How many tokens a prompt has, and what of it the model does not read. */
+function PromptLengthNote(props: { id: string; text: string; model: string | null }) {
+  const measured = usePromptLength(props.text, props.model);
+  const isOver = measured !== null && measured.tokens > measured.limit;
+  return (
+    <div id={props.id}>
+      {measured && (
+        <p className="token-count muted text-s numbers" data-over={isOver || undefined}>
+          {t('form.tokens', { tokens: measured.tokens, limit: measured.limit })}
+        </p>
+      )}
+      <div role="status">{isOver && <CutText measured={measured} />}</div>
+    </div>
+  );
+}
+
+function CutText({ measured: { text, kept, limit } }: { measured: MeasuredPrompt }) {
+  const start = Math.max(0, kept - shown.before);
+  const end = kept + shown.after;
+  return (
+    <div className="info on-bad">
+      <p>{t('form.tokensCut', { limit })}</p>
+      <p className="token-text break mt-8">
+        {start > 0 && '… '}
+        {text.slice(start, kept)}
+        <mark>{text.slice(kept, end)}</mark>
+        {end < text.length && ' …'}
+      </p>
+    </div>
+  );
+}
+
+/** Milliseconds without a key before the prompt is measured. */
+const typingMs = 400;
+/** Milliseconds without a measurement after which the worker, with its tokenizer, ends. */
+const idleMs = 30_000;
+
+/** The worker that has the tokenizer; null where none runs. */
+let client: WorkerClient<OptimizerApi> | null = null;
+let idle: ReturnType<typeof setTimeout> | undefined;
+
+async function measure(model: string, text: string): Promise<PromptLength> {
+  clearTimeout(idle);
+  client ??= createOptimizerClient();
+  const { api, crashed } = client.open();
+  try {
+    return await Promise.race([api.measurePrompt(model, text), crashed]);
+  } finally {
+    clearTimeout(idle);
+    idle = setTimeout(() => {
+      client?.close();
+      client = null;
+    }, idleMs);
+  }
+}
+
+/** A prompt that was measured. */
+interface MeasuredPrompt extends PromptLength {
+  readonly text: string;
+}
+
+/**
+ * The length of a prompt in tokens of a model, measured in a worker when typing pauses.
+ *
+ * @param model id of a model that is in this browser; null measures nothing
+ * @returns null until it is measured, and where that fails: the run then says why
+ */
+function usePromptLength(text: string, model: string | null): MeasuredPrompt | null {
+  const [measured, setMeasured] = useState<MeasuredPrompt | null>(null);
+  const isEmpty = text.trim() === '';
+  useEffect(() => {
+    if (model === null || isEmpty) return;
+    let stale = false;
+    const timer = setTimeout(() => {
+      measure(model, text).then(
+        (length) => stale || setMeasured({ ...length, text }),
+        () => stale || setMeasured(null),
+      );
+    }, typingMs);
+    return () => {
+      stale = true;
+      clearTimeout(timer);
+    };
+  }, [text, isEmpty, model]);
+  return isEmpty || model === null ? null : measured;
 }

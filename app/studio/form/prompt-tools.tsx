@@ -6,7 +6,6 @@ import '../../texts/en/form';
 import { loadData } from '../use-data';
 import { CameraMoves } from './camera-moves';
 import { type Example, examples } from './examples';
-import './prompt-tools.css';
 
 const tools = ['camera', 'history', 'examples'] as const;
 type Tool = (typeof tools)[number];
@@ -65,7 +64,7 @@ export function PromptTools(props: {
           />
         )}
         {open === 'examples' && (
-          <ul className="examples">
+          <ul className="examples stack gap-8 halves">
             {examples.map((example) => (
               <li key={example.picture}>
                 <button
@@ -96,7 +95,7 @@ function Earlier(props: {
   const { prompts, disabled, onChoose } = props;
   if (prompts.length === 0) return <p className="field-hint">{t('form.noVideos')}</p>;
   return (
-    <ul className="earlier">
+    <ul className="earlier stack gap-4">
       {prompts.map((prompt) => (
         <li key={prompt}>
           <button type="button" disabled={disabled} onClick={() => onChoose(prompt)}>

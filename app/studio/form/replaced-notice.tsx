@@ -3,7 +3,6 @@ import { useObjectUrl } from '../../shared/browser';
 import { Picture } from '../../shared/icons';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import './replaced-notice.css';
 import type { FormAction, FormState } from './form-state';
 import type { SharedFiles } from './use-launched-files';
 
@@ -74,9 +73,9 @@ function Notice(props: {
   const { prompt } = content.values;
   const url = useObjectUrl(image?.file);
   return (
-    <section className="replaced" aria-label={title}>
+    <section className="replaced info stack break" aria-label={title}>
       <p>{text}</p>
-      <div className="replaced-content">
+      <div className="row gap-12">
         {image && url ? (
           <Picture src={url} alt={imageText(image.name)} />
         ) : (
@@ -85,7 +84,7 @@ function Notice(props: {
         {prompt.trim() === '' ? (
           <span className="field-hint">{t('form.replaced.noPrompt')}</span>
         ) : (
-          <q>{prompt}</q>
+          <q className="clamp min-0">{prompt}</q>
         )}
       </div>
       <div className="actions">{children}</div>

@@ -4,6 +4,7 @@ import { withScales } from '../../../lib/predictions/loras';
 import type { SourceFiles } from '../../../lib/predictions/run-input';
 import type { Waiting } from '../../../lib/predictions/store';
 import { typedDevice } from '../../shared/device';
+import { useStable, useSteady } from '../../shared/use-stable';
 import { t } from '../../texts';
 import '../../texts/en/studio';
 import { loadData } from '../use-data';
@@ -46,9 +47,8 @@ export function useEdit(
   // What is edited runs when the page is left.
   useEffect(() => () => edit?.release(), [edit]);
   const current = waiting.some(({ prediction }) => prediction.id === edit?.id) ? edit : null;
-  return {
-    id: current?.id ?? null,
-    async begin({ prediction, source }) {
+  const actions = useStable({
+    async begin({ prediction, source }: Waiting) {
       const { id } = prediction;
       const { getQueue } = await loadData();
       const release = await getQueue().hold(id);
@@ -69,7 +69,8 @@ export function useEdit(
       if (current) change({ type: 'restored', values: current.values, files: current.files });
       setEdit(null);
     },
-  };
+  });
+  return useSteady({ id: current?.id ?? null, ...actions });
 }
 
 /** The form's values of a request that waits. @param others what a request does not have */

@@ -1,10 +1,11 @@
-import { type Dispatch, useCallback, useEffect, useEffectEvent, useState } from 'react';
+import { type Dispatch, useEffect, useEffectEvent, useState } from 'react';
 import {
   type ErrorRecord,
   type KinoraError,
   ofLastImage,
   toKinoraError,
 } from '../../../lib/contract';
+import { useStable, useSteady } from '../../shared/use-stable';
 import { readImage } from './files';
 import type { ChosenImage, FormAction, FormState, ImageName } from './form-state';
 import { useLoraInput } from './use-loras';
@@ -41,10 +42,7 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
   const [dragging, setDragging] = useState(false);
   const hasImage = form.files.image !== null;
   const loraInput = useLoraInput(form, change);
-  const showError = useCallback(
-    (error: KinoraError) => setNotice({ kind: 'error', error: error.toRecord() }),
-    [],
-  );
+  const showError = (error: KinoraError) => setNotice({ kind: 'error', error: error.toRecord() });
 
   async function addFiles(
     files: readonly File[],
@@ -124,7 +122,8 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
   };
   const openFiles = (files: readonly File[]) => addFiles(files, 'image', true);
   const clearNotice = () => setNotice(null);
-  return { addFiles, openFiles, pickLora, showError, showInfo, clearNotice, notice, dragging };
+  const actions = { addFiles, openFiles, pickLora, showError, showInfo, clearNotice };
+  return useSteady({ ...useStable(actions), notice, dragging });
 }
 
 function isImage(file: File): boolean {

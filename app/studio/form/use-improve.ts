@@ -8,6 +8,7 @@ import {
 } from '../../../lib/contract';
 import { getLibrary } from '../../library';
 import { pickModel, readyFirst } from '../../shared/use-models';
+import { useStable, useSteady } from '../../shared/use-stable';
 import { type FormAction, type FormState, toNumber } from './form-state';
 
 /** Milliseconds of writing at first, and after "Wait longer". */
@@ -97,8 +98,7 @@ export function useImprove(form: FormState, change: Dispatch<FormAction>): Impro
     setState({ status: 'idle' });
   }
 
-  return {
-    state,
+  const actions = useStable({
     start: () => void run({ ...promptAndSeed(form), limitMs: improveLimits.first }),
     waitLonger() {
       if (state.status === 'ended') void run({ ...state.request, limitMs: improveLimits.longer });
@@ -109,7 +109,8 @@ export function useImprove(form: FormState, change: Dispatch<FormAction>): Impro
       const prompt = values.optimization?.original ?? values.prompt;
       change({ type: 'changed', values: { prompt } });
     },
-  };
+  });
+  return useSteady({ state, ...actions });
 }
 
 /**

@@ -1,6 +1,7 @@
 import { useEffect, useEffectEvent, useState } from 'react';
 import { KinoraError } from '../../../lib/contract';
 import { lostShare, takeSharedFiles } from '../../../lib/offline/shared-files';
+import { useStable, useSteady } from '../../shared/use-stable';
 import type { FileInput } from './use-file-input';
 
 /** What an installed app is started with: files of `file_handlers`. Not in the DOM's types. */
@@ -48,12 +49,12 @@ export function useLaunchedFiles(
       Promise.all(launch.files.map((handle) => handle.getFile())).then(onOpened, () => {});
     });
   }, [ready]);
-  return {
-    files,
+  const actions = useStable({
     use() {
       setFiles([]);
       void openFiles(files);
     },
     discard: () => setFiles([]),
-  };
+  });
+  return useSteady({ files, ...actions });
 }

@@ -1,23 +1,18 @@
 import { useState } from 'react';
-import type { ParametersInput } from '../../../lib/contract';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
+import { useFields } from './form-context';
 import { toNumber } from './form-state';
-import type { FormFields } from './parameter-fields';
 import { unusedNote } from './sampling';
 import { gridOf, maxGrid, seedVariations, type VariedName, variedNames } from './variations';
 
 const seedCount = 4;
 
 /** Adds several videos to the queue that differ in the seed, or in steps, guidance and shift. */
-export function VariationsField(props: {
-  fields: FormFields;
-  disabled: boolean;
-  onAdd: (changes: readonly Partial<ParametersInput>[]) => void;
-}) {
-  const { fields, disabled, onAdd } = props;
-  const { values, resolved } = fields;
+export function VariationsField() {
+  const { values, resolved, ready, improve, onVariations: onAdd } = useFields();
+  const disabled = !ready || improve.state.status === 'running';
   const [lists, setLists] = useState<Readonly<Record<VariedName, string>>>({
     num_inference_steps: '',
     guidance_scale: '',
@@ -41,9 +36,9 @@ export function VariationsField(props: {
         </button>
         <FieldNotes id="seeds" hint={t('form.seedsHint')} />
       </div>
-      <fieldset className="field variations">
+      <fieldset className="field">
         <legend>{t('form.grid')}</legend>
-        <div className="variations-lists">
+        <div className="thirds stack mb-8">
           {variedNames.map((name) => (
             <div key={name} className="field">
               <label htmlFor={`vary-${name}`}>{t(`form.vary.${name}`)}</label>

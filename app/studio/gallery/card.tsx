@@ -1,16 +1,19 @@
-import { type MouseEvent, memo, type RefCallback, useId, useState } from 'react';
+import { type MouseEvent, memo, type RefCallback, useEffect, useId, useState } from 'react';
 import { formatSize, type Prediction } from '../../../lib/contract';
 import { getRunner } from '../../runner';
-import { ExpandIcon, StarIcon } from '../../shared/icons';
-import { blurReason } from '../../shared/safety-text';
+import { ExpandIcon, Picture, StarIcon } from '../../shared/icons';
+import { blurReason, isInputFlagged } from '../../shared/safety-text';
 import { errorTexts, t } from '../../texts';
 import '../../texts/en/gallery';
 import '../../texts/en/result';
+import { useLiveQuery } from 'dexie-react-hooks';
+import { savePoster } from '../../../lib/predictions/poster';
+import { readVideo } from '../../../lib/predictions/videos';
+import { useObjectUrl, useReducedMotion } from '../../shared/browser';
 import { formatDate } from '../../texts/format';
 import { settingDifferences } from '../result/player/setting-differences';
 import { secondsOf } from '../result/video-facts';
 import { interruptionTitle } from '../run/interruption';
-import { Poster } from './poster';
 
 /** What the buttons of a card do; the same object in each render. */
 export interface CardActions {
@@ -61,7 +64,7 @@ export const Card = memo(function Card(props: CardProps) {
   return (
     <li
       ref={measure}
-      className="card"
+      className="card flex relative clip bordered on-surface"
       aria-posinset={position}
       aria-setsize={total}
       data-index={row}
@@ -71,7 +74,7 @@ export const Card = memo(function Card(props: CardProps) {
     >
       <button
         type="button"
-        className="card-face"
+        className="card-face stack gap-2 bare"
         aria-current={isShown ? 'true' : undefined}
         onClick={() => actions.onShow(id)}
         onKeyDown={(event) => {
@@ -86,11 +89,11 @@ export const Card = memo(function Card(props: CardProps) {
         onBlur={() => setActive(false)}
       >
         <Poster prediction={prediction} active={active} />
-        <span className="card-prompt" id={promptId}>
+        <span className="card-prompt clamp" id={promptId}>
           {parameters.prompt}
         </span>
-        {reason && <span className="card-flag">{reason}</span>}
-        <span className="card-meta">
+        {reason && <span className="muted text-s">{reason}</span>}
+        <span className="muted text-s">
           {t.rich('gallery.facts', {
             size: formatSize(parameters.size),
             seconds: secondsOf(prediction),
@@ -99,7 +102,7 @@ export const Card = memo(function Card(props: CardProps) {
         </span>
         <Distinction {...props} />
         {tags && (
-          <span className="tags">
+          <span className="tags row wrap gap-4">
             {tags.map((tag) => (
               <span key={tag}>{tag}</span>
             ))}
@@ -118,7 +121,7 @@ export const Card = memo(function Card(props: CardProps) {
       />
       <button
         type="button"
-        className="card-star"
+        className="card-star overlay"
         aria-label={t('gallery.favourite')}
         aria-describedby={promptId}
         aria-pressed={favourite}
@@ -129,7 +132,7 @@ export const Card = memo(function Card(props: CardProps) {
       {status === 'completed' && (
         <button
           type="button"
-          className="card-view"
+          className="card-view overlay"
           aria-label={t('gallery.fullScreen')}
           aria-describedby={promptId}
           title={t('gallery.fullScreen')}
@@ -152,10 +155,10 @@ const mostDifferences = 3;
 function Distinction({ prediction, before, after }: CardProps) {
   const { parameters } = prediction;
   const seed = t('gallery.seed', { seed: String(parameters.seed) });
-  if (prediction.status !== 'completed') return <span className="card-meta">{seed}</span>;
+  if (prediction.status !== 'completed') return <span className="muted text-s">{seed}</span>;
   const { parts } = prediction;
   if (parts) {
-    return <span className="card-meta">{t('gallery.parts', { count: parts.length })}</span>;
+    return <span className="muted text-s">{t('gallery.parts', { count: parts.length })}</span>;
   }
   const differences = [before, after].flatMap((neighbour) =>
     neighbour?.status === 'completed' && !neighbour.parts
@@ -173,7 +176,7 @@ function Distinction({ prediction, before, after }: CardProps) {
   );
   if (texts.length === 0) texts.push(seed);
   return (
-    <span className="card-meta card-differences">
+    <span className="muted text-s card-differences">
       {texts.map((text) => (
         <span key={text}>{text}</span>
       ))}
@@ -187,14 +190,14 @@ function Outcome({ prediction, isShown, busy, actions }: CardProps) {
   if (status === 'interrupted') {
     return (
       <>
-        <p className="card-note" data-code={prediction.error.code}>
+        <p className="card-note text-m" data-code={prediction.error.code}>
           {t.rich('gallery.interrupted', {
             title: interruptionTitle(prediction),
             message: errorTexts(prediction.error).message,
             strong: (title) => <strong>{title}</strong>,
           })}
         </p>
-        <div className="actions">
+        <div className="actions small card-actions">
           <button type="button" disabled={busy} onClick={() => actions.onResume(id)}>
             {t('gallery.resume')}
           </button>
@@ -211,17 +214,17 @@ function Outcome({ prediction, isShown, busy, actions }: CardProps) {
   return (
     <>
       {isShown || error.code === 'CANCELLED' ? (
-        <p className="card-note" data-code={error.code}>
+        <p className="card-note text-m" data-code={error.code}>
           <strong>
             {error.code === 'CANCELLED' ? t('gallery.cancelled') : t('gallery.failed')}
           </strong>
         </p>
       ) : (
-        <p className="card-note" data-code={error.code}>
+        <p className="card-note text-m" data-code={error.code}>
           <strong>{message}</strong> {remedy}
         </p>
       )}
-      <div className="actions">
+      <div className="actions small card-actions">
         <button type="button" disabled={busy} onClick={() => actions.onRunAgain(id)}>
           {t('gallery.runAgain')}
         </button>
@@ -239,3 +242,64 @@ const dateOptions = {
   hour: '2-digit',
   minute: '2-digit',
 } as const;
+
+type Completed = Extract<Prediction, { status: 'completed' }>;
+
+/** The picture of a card: a frame of the video, or the start image. While `active`, the video plays. */
+function Poster({ prediction, active }: { prediction: Prediction; active: boolean }) {
+  const completed = prediction.status === 'completed' ? prediction : null;
+  const picture = useLiveQuery(() => findPicture(prediction.id), [prediction.id]);
+  const url = useObjectUrl(picture?.blob);
+  const isStartImage = picture?.isFrame === false;
+  const still = useReducedMotion();
+  useMissingPoster(isStartImage ? completed : null);
+  const safety = completed?.result.safety;
+  const isFlagged =
+    blurReason(safety) !== null || (isStartImage && safety !== undefined && isInputFlagged(safety));
+  return (
+    <span className="poster relative clip wide on-sunken" data-blurred={isFlagged}>
+      {url && <Picture src={url} alt="" />}
+      {completed && active && !isFlagged && !still && (
+        <HoverVideo file={completed.result.videoFile} />
+      )}
+    </span>
+  );
+}
+
+/** The poster, or the start image where there is none. */
+async function findPicture(id: string): Promise<{ blob: Blob | undefined; isFrame: boolean }> {
+  const { store } = getRunner();
+  const poster = await store.poster(id);
+  if (poster) return { blob: poster, isFrame: true };
+  return { blob: (await store.source(id))?.thumbnail, isFrame: false };
+}
+
+/** Ids of the videos whose poster was made here, or could not be made. */
+const tried = new Set<string>();
+/** Posters are made one at a time: each decodes a video. */
+let pending: Promise<unknown> = Promise.resolve();
+
+/** Makes the poster of a video of an earlier version, or of a page that was closed too early. */
+function useMissingPoster(prediction: Completed | null): void {
+  useEffect(() => {
+    if (!prediction || tried.has(prediction.id)) return;
+    tried.add(prediction.id);
+    pending = pending.then(() => savePoster(getRunner().store, prediction));
+  }, [prediction]);
+}
+
+function HoverVideo({ file }: { file: string }) {
+  const [video, setVideo] = useState<File | null>(null);
+  const url = useObjectUrl(video);
+  useEffect(() => {
+    let current = true;
+    readVideo(file).then(
+      (blob) => current && setVideo(blob),
+      () => {}, // The stage says that it is missing.
+    );
+    return () => {
+      current = false;
+    };
+  }, [file]);
+  return url && <video src={url} autoPlay muted loop playsInline />;
+}

@@ -1,11 +1,13 @@
 import { t } from '../../texts';
 import '../../texts/en/gallery';
-import './gallery.css';
+import '../videos.css';
 import {
   lazy,
   memo,
+  type RefObject,
   Suspense,
   useDeferredValue,
+  useEffect,
   useMemo,
   useReducer,
   useRef,
@@ -27,9 +29,8 @@ import {
 } from './gallery-state';
 import { SelectionBar } from './selection-bar';
 import { Toolbar } from './toolbar';
-import { useCardFocus } from './use-card-focus';
 import type { Deletion } from './use-deletions';
-import { useGrid } from './use-grid';
+import { type Grid, useGrid } from './use-grid';
 
 const Viewer = lazy(async () => ({ default: (await import('./viewer')).Viewer }));
 
@@ -109,9 +110,9 @@ const GalleryList = memo(function GalleryList(
   });
 
   return (
-    <section ref={section} className="history" aria-labelledby="history-title">
+    <section ref={section} className="history min-0" aria-labelledby="history-title">
       <h2 id="history-title">{t('gallery.pastVideos')}</h2>
-      <div className="gallery-bar">
+      <div className="gallery-bar stack">
         {ended.length > 1 && (
           <Toolbar filter={filter} sort={sort} dispatch={dispatch} predictions={ended} />
         )}
@@ -125,7 +126,7 @@ const GalleryList = memo(function GalleryList(
           />
         )}
       </div>
-      <p className="gallery-count">
+      <p className="gallery-count flex gap-14 muted text-m">
         <span role="status">
           {shown.length === 0 && isNarrowed
             ? t('gallery.nothing')
@@ -134,7 +135,7 @@ const GalleryList = memo(function GalleryList(
         {shown.length === 0 && isNarrowed && (
           <button
             type="button"
-            className="inline"
+            className="inline muted text-m"
             onClick={() => {
               dispatch({ type: 'filtered', filter: noFilter });
               section.current?.querySelector<HTMLElement>('[type="search"]')?.focus();
@@ -146,7 +147,7 @@ const GalleryList = memo(function GalleryList(
         {filter.status === 'videos' && failed.length > 0 && (
           <button
             type="button"
-            className="inline"
+            className="inline muted text-m"
             onClick={() => dispatch({ type: 'filtered', filter: { status: 'failed' } })}
           >
             {t('gallery.showFailed', { runs: failedText(failed) })}
@@ -155,7 +156,7 @@ const GalleryList = memo(function GalleryList(
         {filter.status === 'failed' && (
           <button
             type="button"
-            className="inline"
+            className="inline muted text-m"
             onClick={() => dispatch({ type: 'filtered', filter: { status: 'videos' } })}
           >
             {t('gallery.back')}
@@ -164,6 +165,7 @@ const GalleryList = memo(function GalleryList(
       </p>
       <ul
         ref={grid.listRef}
+        className="stack gap-16"
         style={{
           gridTemplateColumns: `repeat(${grid.columns}, minmax(0, 1fr))`,
           paddingTop: grid.above,
@@ -218,4 +220,46 @@ function isCompleted(prediction: Prediction): prediction is Completed {
 /** The neighbour of a card if it has the same prompt. */
 function twin(prediction: Prediction, neighbour: Prediction | undefined): Prediction | null {
   return neighbour?.parameters.prompt === prediction.parameters.prompt ? neighbour : null;
+}
+
+/**
+ * Moves the focus to a card, which may not be rendered yet, and to the first one that an undo brings back.
+ *
+ * @param ids of all cards, in their order
+ * @returns moves the focus to the card of a prediction
+ */
+function useCardFocus(
+  section: RefObject<HTMLElement | null>,
+  grid: Grid,
+  ids: readonly string[],
+  undone: Deletion | null,
+): (id: string) => void {
+  /** The card that gets the focus as soon as it is rendered. */
+  const pendingId = useRef<string | null>(null);
+  const tryFocus = () => {
+    // Behind an open dialog nothing gets the focus.
+    if (pendingId.current === null || document.querySelector('dialog[open]')) return;
+    const card = section.current?.querySelector(`[data-id="${pendingId.current}"]`);
+    if (card) {
+      pendingId.current = null;
+      card.querySelector<HTMLElement>('.card-face')?.focus();
+      return;
+    }
+    const index = ids.indexOf(pendingId.current);
+    if (index >= 0) grid.scrollTo(index);
+  };
+  useEffect(() => {
+    if (undone?.from !== 'gallery') return;
+    pendingId.current = undone.ids[0] ?? null;
+    // A filter may hide it: the focus does not jump when it appears much later.
+    const timer = setTimeout(() => {
+      pendingId.current = null;
+    }, 1000);
+    return () => clearTimeout(timer);
+  }, [undone]);
+  useEffect(tryFocus);
+  return (id) => {
+    pendingId.current = id;
+    tryFocus();
+  };
 }

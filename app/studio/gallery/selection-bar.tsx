@@ -1,12 +1,20 @@
 import { lazy, Suspense, useState } from 'react';
-import { type ErrorRecord, type Prediction, toKinoraError } from '../../../lib/contract';
+import {
+  type Completed,
+  type ErrorRecord,
+  type Prediction,
+  toKinoraError,
+} from '../../../lib/contract';
 import { getRunner } from '../../runner';
 import { downloadFile } from '../../shared/browser';
-import { Problem } from '../../shared/messages';
+import { ProblemAlert } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
+import type { PredictionStore } from '../../../lib/predictions/store';
+import { readVideo } from '../../../lib/predictions/videos';
+import { videoToSave } from '../../shared/saved-video';
+import { videoName } from '../result/video-name';
 import { TagsDialog } from './tags-dialog';
-import { zipVideos } from './zip';
 
 const CompareDialog = lazy(async () => ({
   default: (await import('../result/player/compare-dialog')).CompareDialog,
@@ -45,8 +53,10 @@ export function SelectionBar(props: {
 
   return (
     <>
-      <div className="selection-bar">
-        <span role="status">{t('gallery.selected', { count: selected.length })}</span>
+      <div className="selection-bar row wrap">
+        <span role="status" className="strong numbers">
+          {t('gallery.selected', { count: selected.length })}
+        </span>
         <button type="button" className="small" onClick={onSelectAll}>
           {t('gallery.selectAll')}
         </button>
@@ -80,11 +90,28 @@ export function SelectionBar(props: {
           <CompareDialog first={first} second={second} onClose={close} />
         </Suspense>
       )}
-      {zip.status === 'failed' && (
-        <div role="alert">
-          <Problem error={zip.error} />
-        </div>
-      )}
+      {zip.status === 'failed' && <ProblemAlert error={zip.error} />}
     </>
   );
+}
+
+/**
+ * Puts finished videos into one ZIP, uncompressed, as H.264 does not get smaller.
+ *
+ * @throws KinoraError `FILE_UNREADABLE` if one of them is not here any more; then there is no ZIP
+ */
+async function zipVideos(store: PredictionStore, predictions: readonly Completed[]): Promise<Blob> {
+  async function* files() {
+    // One after the other: a copy is in memory.
+    for (const prediction of predictions) {
+      const video = await readVideo(prediction.result.videoFile);
+      yield {
+        name: videoName(prediction),
+        lastModified: new Date(prediction.completedAt),
+        input: await videoToSave(store, prediction, video),
+      };
+    }
+  }
+  const { downloadZip } = await import('client-zip');
+  return downloadZip(files()).blob();
 }

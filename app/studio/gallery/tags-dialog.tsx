@@ -3,7 +3,7 @@ import { type ErrorRecord, type Prediction, toKinoraError } from '../../../lib/c
 import { Modal } from '../../models/modal';
 import { getRunner } from '../../runner';
 import { CloseIcon } from '../../shared/icons';
-import { Problem } from '../../shared/messages';
+import { ProblemAlert } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import { tagsOf } from './gallery-state';
@@ -42,10 +42,9 @@ export function TagsDialog(props: {
   };
 
   return (
-    <Modal titleId={`${id}-title`} className="tags-dialog" onClose={onClose}>
-      <h2 id={`${id}-title`}>{t('gallery.tagsOf', { count: predictions.length })}</h2>
+    <Modal title={t('gallery.tagsOf', { count: predictions.length })} onClose={onClose}>
       <form
-        className="tags-add"
+        className="input-row"
         onSubmit={(event) => {
           event.preventDefault();
           add();
@@ -69,7 +68,7 @@ export function TagsDialog(props: {
         <button type="submit">{t('gallery.add')}</button>
       </form>
       {tags.length > 0 && (
-        <ul className="tags" aria-label={t('gallery.tags')}>
+        <ul className="tags row wrap gap-4" aria-label={t('gallery.tags')}>
           {tags.map((tag) => (
             <li key={tag}>
               {tag}
@@ -84,16 +83,7 @@ export function TagsDialog(props: {
           ))}
         </ul>
       )}
-      {problem && (
-        <div role="alert">
-          <Problem error={problem} />
-        </div>
-      )}
-      <div className="actions">
-        <button type="button" onClick={onClose}>
-          {t('shared.close')}
-        </button>
-      </div>
+      <ProblemAlert error={problem} />
     </Modal>
   );
 }

@@ -35,7 +35,7 @@ export function Toolbar(props: {
   const hasFavourites = filter.favourites || predictions.some(({ favourite }) => favourite);
   const filters = countFilters(filter);
   return (
-    <search className="gallery-filters">
+    <search className="gallery-filters row">
       <input
         type="search"
         aria-label={t('gallery.searchLabel')}
@@ -125,6 +125,7 @@ function Select(props: {
   return (
     <select
       aria-label={label}
+      className="text-l"
       value={value ?? ''}
       onChange={(event) => onChange(event.target.value || null)}
     >

@@ -30,7 +30,7 @@ export function UndoToast({ list, undo, forget }: Deletions) {
   const count = list.reduce((sum, { ids }) => sum + ids.length, 0);
   return (
     <div
-      className="toast"
+      className="toast row gap-16 bordered on-surface"
       role="status"
       onPointerEnter={() => setHeld(true)}
       onPointerLeave={() => setHeld(false)}

@@ -62,11 +62,17 @@ export function Viewer(props: {
   }, []);
   if (!video) return null;
   return (
-    <Modal titleId="viewer-title" className="viewer" onClose={onClose}>
-      <div className="viewer-head">
-        <h2 id="viewer-title" aria-live="polite">
+    <Modal
+      title={
+        <span aria-live="polite">
           {t('gallery.place', { place: index + 1, count: videos.length })}
-        </h2>
+        </span>
+      }
+      className="viewer"
+      close={null}
+      onClose={onClose}
+    >
+      <div className="viewer-bar row gap-12">
         <button type="button" className="small" onClick={() => onShow(id)}>
           {t('gallery.details')}
         </button>
@@ -81,7 +87,7 @@ export function Viewer(props: {
         </button>
       </div>
       <ViewerVideo key={id} prediction={video} />
-      <div className="viewer-foot">
+      <div className="viewer-bar viewer-foot row gap-12">
         {/* A disabled button would lose the focus. */}
         <button
           type="button"
@@ -93,7 +99,7 @@ export function Viewer(props: {
         >
           ‹
         </button>
-        <p>{video.parameters.prompt}</p>
+        <p className="clamp flex-1">{video.parameters.prompt}</p>
         <button
           type="button"
           className="icon"
@@ -118,7 +124,7 @@ function ViewerVideo({ prediction }: { prediction: Completed }) {
   const [revealed, setRevealed] = useState(false);
   const blurred = reason !== null && !revealed;
   return (
-    <div className="viewer-screen">
+    <div className="viewer-screen stack gap-0 centered">
       {url && (
         <Veil
           what="video"

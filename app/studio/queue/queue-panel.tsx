@@ -19,7 +19,7 @@ import type { Edit } from '../form/use-edit';
 import { type QueueView, useQueueState } from '../use-data';
 import { differingFacts, QueuePicture, QueueRow } from './queue-row';
 import { useReorder } from './use-reorder';
-import './queue.css';
+import '../videos.css';
 
 /**
  * What runs and what waits: videos of this tab and of others, and the API job of this tab. Nothing where
@@ -74,12 +74,12 @@ export function QueuePanel(props: {
   const elsewhere = working.some(({ id }) => id !== own);
   if (rows.length === 0 && removed.length === 0 && !elsewhere && !apiJob) return null;
   return (
-    <section id="queue" className="panel queue" aria-labelledby="queue-title">
-      <div className="queue-head">
+    <section id="queue" className="panel queue stack gap-14" aria-labelledby="queue-title">
+      <div className="split">
         <div>
           <h2 id="queue-title">{t('queue.title')}</h2>
           {rows.length > 0 && time && (
-            <p className="queue-facts">
+            <p className="muted text-s numbers break">
               {t('queue.total', {
                 time: durationText({ ...time, seconds: time.seconds + running }),
               })}
@@ -113,21 +113,21 @@ export function QueuePanel(props: {
         </div>
       </div>
       {pause && rows.length > 0 && (
-        <div className="queue-pause" role="status">
+        <div className="stack" role="status">
           <p>{pauseText(pause, working.length > 0)}</p>
           {pause.reason === 'entry' && <Problem error={pause.error} />}
         </div>
       )}
       {held && rows.length > 0 && (
-        <p className="queue-pause" role="status">
+        <p className="stack" role="status">
           {t('queue.held')}
         </p>
       )}
       {(working.length > 0 || apiJob) && (
-        <ul className="queue-list">
+        <ul className="stack gap-0">
           {apiJob && (
-            <li className="queue-row" data-mark="api">
-              <span className="queue-mark">{t('queue.api')}</span>
+            <li className="queue-row stack ruled on-surface" data-mark="api">
+              <span className="queue-mark on-wash text-s">{t('queue.api')}</span>
               <Link href="/serve" prefetch={false}>
                 {jobText(apiJob)}
               </Link>
@@ -144,7 +144,7 @@ export function QueuePanel(props: {
         </ul>
       )}
       {rows.length > 0 && (
-        <ul className="queue-list" ref={list} aria-label={t('queue.waiting')}>
+        <ul className="stack gap-0" ref={list} aria-label={t('queue.waiting')}>
           {reorder.rows.map((row, index) => (
             <QueueRow
               key={row.id}
@@ -201,17 +201,19 @@ function WorkingRow(props: { prediction: Prediction; run: RunState; own: boolean
   const picture = useLiveQuery(async () => (await getRunner().store.source(id))?.thumbnail, [id]);
   const percent = own && run.status === 'running' ? percentDone(run.progress) : null;
   return (
-    <li className="queue-row" data-mark={own ? 'now' : 'elsewhere'}>
-      <span className="queue-mark">{own ? t('queue.now') : t('queue.otherTab')}</span>
+    <li className="queue-row stack ruled on-surface" data-mark={own ? 'now' : 'elsewhere'}>
+      <span className="queue-mark on-wash text-s">
+        {own ? t('queue.now') : t('queue.otherTab')}
+      </span>
       <QueuePicture picture={picture} />
-      <div className="queue-text">
-        <p className="queue-prompt" title={parameters.prompt}>
+      <div className="stack gap-2">
+        <p className="queue-prompt clamp text-xl break" title={parameters.prompt}>
           {parameters.prompt}
         </p>
         {own && (
           <progress aria-label={t('queue.thisVideo')} value={percent ?? undefined} max={100} />
         )}
-        {!own && <p className="queue-facts">{t('queue.otherTabMakes')}</p>}
+        {!own && <p className="muted text-s numbers break">{t('queue.otherTabMakes')}</p>}
       </div>
     </li>
   );
@@ -223,7 +225,7 @@ function RemovedNote(props: { count: number; onUndo: () => void; onClose: () => 
   const undo = useRef<HTMLButtonElement>(null);
   useEffect(() => undo.current?.focus(), []);
   return (
-    <div className="queue-removed" role="status">
+    <div className="split text-xl" role="status">
       <p>{t('queue.removed', { count })}</p>
       <div className="actions">
         <button type="button" className="small" ref={undo} onClick={onUndo}>

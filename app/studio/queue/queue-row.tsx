@@ -29,7 +29,7 @@ export function QueueRow(props: {
   const { parameters, pauseAfter = false } = waiting.prediction;
   const { prompt } = parameters;
   return (
-    <li className="queue-row" data-dragged={dragged || undefined}>
+    <li className="queue-row stack ruled on-surface" data-dragged={dragged || undefined}>
       <button
         type="button"
         className="queue-handle"
@@ -41,12 +41,12 @@ export function QueueRow(props: {
         <span aria-hidden="true">⠿</span>
       </button>
       <QueuePicture picture={waiting.source.thumbnail} />
-      <div className="queue-text">
-        <p className="queue-prompt" title={prompt}>
+      <div className="stack gap-2">
+        <p className="queue-prompt clamp text-xl break" title={prompt}>
           {prompt}
         </p>
         <Facts waiting={waiting} differing={props.differing} />
-        {edited && <p className="queue-facts">{t('queue.inForm')}</p>}
+        {edited && <p className="muted text-s numbers break">{t('queue.inForm')}</p>}
       </div>
       <div className="actions">
         <button
@@ -81,7 +81,9 @@ export function QueueRow(props: {
 /** The small picture of a row. */
 export function QueuePicture({ picture }: { picture: Blob | undefined }) {
   const url = useObjectUrl(picture);
-  return <span className="queue-picture">{url && <Picture src={url} alt="" />}</span>;
+  return (
+    <span className="queue-picture clip wide on-sunken">{url && <Picture src={url} alt="" />}</span>
+  );
 }
 
 /** What a request asks for, by names; what is absent is as usual. */
@@ -126,11 +128,11 @@ function Facts({ waiting, differing }: { waiting: Waiting; differing: ReadonlySe
   // The name of the image says something only where there are others.
   const shown = [...factsOf(waiting)].filter(([name]) => name !== 'image' || differing.has(name));
   return (
-    <p className="queue-facts">
+    <p className="muted text-s numbers break">
       {shown.map(([name, text], index) => (
         <Fragment key={name}>
           {index > 0 && ' · '}
-          {differing.has(name) ? <strong>{text}</strong> : text}
+          {differing.has(name) ? <strong className="ink">{text}</strong> : text}
         </Fragment>
       ))}
     </p>

@@ -35,7 +35,7 @@ export function FailedCard(props: {
         <Problem error={error}>{gpuActions}</Problem>
       )}
       <UnsavedVideo prediction={prediction} />
-      <p className="prompt-text">{parameters.prompt}</p>
+      <p className="break">{parameters.prompt}</p>
       <div className="actions">
         <button
           type="button"

@@ -9,8 +9,8 @@ export function Refine(props: { prediction: Prediction; busy: boolean; onRefine:
   const { prediction, busy, onRefine } = props;
   if (!useRefinable(prediction)) return null;
   return (
-    <div className="refine">
-      <p className="field-hint">{t('run.refineHint')}</p>
+    <div className="split">
+      <p className="field-hint grow">{t('run.refineHint')}</p>
       <button type="button" disabled={busy} title={t('run.refineTitle')} onClick={onRefine}>
         {t('run.refine')}
       </button>

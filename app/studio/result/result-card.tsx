@@ -1,3 +1,4 @@
+import '../videos.css';
 import { useEffect, useRef, useState } from 'react';
 import {
   type Backend,
@@ -8,21 +9,23 @@ import {
   type KernelRecord,
   type KinoraError,
   type Prediction,
+  type PromptOptimization,
 } from '../../../lib/contract';
 import { showOpened, useObjectUrl, useReducedMotion } from '../../shared/browser';
 import { Fact } from '../../shared/fact';
-import { Problem } from '../../shared/messages';
+import { Problem, ProblemAlert } from '../../shared/messages';
 import { memoryUseText } from '../../shared/run-progress';
 import { blurReason } from '../../shared/safety-text';
 import { Veil } from '../../shared/veil';
 import { t } from '../../texts';
+import '../../texts/en/improve';
 import '../../texts/en/result';
 import '../../texts/en/run';
 import { formatTime } from '../../texts/format';
 import { AppliedFacts } from './applied-facts';
+import { outcomeText } from './optimization-text';
 import type { LongerChoice } from './player/longer-dialog';
 import { ResultActions } from './player/result-actions';
-import { PromptRecord } from './prompt-record';
 import { Refine } from './refine';
 import { useVideo } from './use-video';
 import { Verdict } from './verdict';
@@ -119,11 +122,11 @@ export function ResultCard(props: {
         busy={busy}
         actions={actions}
       />
-      <p className="prompt-text">{prompt}</p>
+      <p className="break">{prompt}</p>
       {optimization && <PromptRecord optimization={optimization} />}
-      <div className="result-facts">
+      <div className="result-facts flex gap-8-16 wrap between">
         <details onToggle={showOpened}>
-          <summary>{factsLine(prediction)}</summary>
+          <summary className="numbers break">{factsLine(prediction)}</summary>
           <dl className="facts">
             <Fact name={t('result.size')}>{formatSize(`${result.width}*${result.height}`)}</Fact>
             <Fact name={t('result.duration')}>
@@ -195,14 +198,10 @@ export function ResultCard(props: {
         </details>
         <Verdict prediction={prediction} busy={busy} onDeleted={actions.onDeleted} />
       </div>
-      {problem && (
-        <div role="alert">
-          <Problem error={problem} />
-        </div>
-      )}
+      <ProblemAlert error={problem} />
       {prediction.profile === 'ultra-fast' && !parts && (
-        <div className="refine">
-          <p className="field-hint">{t('run.standardHint')}</p>
+        <div className="split">
+          <p className="field-hint grow">{t('run.standardHint')}</p>
           <button type="button" disabled={busy} onClick={() => actions.onMakeStandard(id)}>
             {t('run.makeStandard')}
           </button>
@@ -263,7 +262,7 @@ function SeedButton({ seed }: { seed: number }) {
   return (
     <button type="button" className="inline" title={t('result.copySeed')} onClick={copy}>
       {seed}
-      <span role="status" className="copied">
+      <span role="status" className="copied muted">
         {copied && ` ${t('result.copied')}`}
       </span>
     </button>
@@ -274,4 +273,21 @@ function SeedButton({ seed }: { seed: number }) {
 function kernelsText({ mode, clamped: count }: KernelRecord): string {
   const kernels = t(`shared.kernels.${mode}`);
   return count ? t('result.clamped', { kernels, count }) : kernels;
+}
+
+/** How the prompt of a result was improved, and the original; the result shows the other text. */
+function PromptRecord({ optimization }: { optimization: PromptOptimization }) {
+  const { original, text } = optimization;
+  return (
+    <details className="prompt-record" onToggle={showOpened}>
+      <summary>{t('improve.optimizer')}</summary>
+      <p className="field-hint">{outcomeText(optimization)}</p>
+      {original !== text && (
+        <>
+          <p className="field-hint">{t('improve.asWritten')}</p>
+          <p className="break">{original}</p>
+        </>
+      )}
+    </details>
+  );
 }

@@ -22,7 +22,6 @@ import '../../texts/en/share';
 import { formatDate } from '../../texts/format';
 import { changeShare, type ShareEvent } from './share-state';
 import { shareVideo, unshareVideo } from './share-video';
-import './share-dialog.css';
 
 type Completed = Extract<Prediction, { status: 'completed' }>;
 
@@ -76,8 +75,12 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
         {t('share.share')}
       </button>
       {file && state.status !== 'closed' && (
-        <Modal titleId="share-title" className="share-dialog" onClose={close}>
-          <h2 id="share-title">{t('share.shareTitle')}</h2>
+        <Modal
+          title={t('share.shareTitle')}
+          width={520}
+          close={state.status === 'uploading' ? t('share.cancel') : t('shared.close')}
+          onClose={close}
+        >
           {state.status === 'choosing' && (
             <>
               <IncludeChoice include={include} onInclude={setInclude} />
@@ -96,21 +99,14 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
             </>
           )}
           {state.status === 'uploading' && (
-            <p className="dialog-text">
-              <label>
-                {t('share.uploading', { percent: Math.floor(state.sent * 100) })}
-                <progress value={state.sent} max={1} />
-              </label>
-            </p>
+            <label>
+              {t('share.uploading', { percent: Math.floor(state.sent * 100) })}
+              <progress className="mt-8" value={state.sent} max={1} />
+            </label>
           )}
           {state.status === 'shared' && (
             <Shared {...state} change={change} onRevoke={() => void revoke()} />
           )}
-          <div className="actions">
-            <button type="button" onClick={close}>
-              {state.status === 'uploading' ? t('share.cancel') : t('shared.close')}
-            </button>
-          </div>
         </Modal>
       )}
     </>
@@ -136,7 +132,7 @@ function Part({ name, include, onInclude }: Inclusion & { name: keyof ShareInclu
 /** What a shared video tells, as a file and by a link. */
 function IncludeChoice(props: Inclusion) {
   return (
-    <fieldset className="share-include">
+    <fieldset className="field">
       <legend>{t('share.shareWith')}</legend>
       <Part name="prompt" {...props} />
       <Part name="settings" {...props} />
@@ -174,7 +170,7 @@ function FileChoice(props: Inclusion & { prediction: Completed; file: File; name
     void navigator.share({ files: [shared] }).catch(() => {});
   };
   return (
-    <section>
+    <section className="part-of-dialog stack gap-12 ruled">
       <h3>{t('share.asFile')}</h3>
       {hasImage && <Part name="image" include={include} onInclude={onInclude} />}
       <button type="button" disabled={!readyFile} onClick={() => readyFile && save(readyFile)}>
@@ -213,7 +209,7 @@ function LinkChoice(props: { bytes: number; problem: string | null; onShare: () 
   if (!hasServer) return null;
   const canUpload = mayBeSignedIn();
   return (
-    <section>
+    <section className="part-of-dialog stack gap-12 ruled">
       <h3>{t('share.byLink')}</h3>
       {canUpload ? (
         <>
@@ -250,14 +246,14 @@ function Shared(props: {
     );
   };
   return (
-    <section>
-      <p className="dialog-text">
+    <section className="stack gap-12">
+      <p className="break">
         <a href={link.url} target="_blank" rel="noreferrer">
           {link.url}
         </a>
       </p>
       {isLoopback(link.url) && (
-        <p className="run-notice">
+        <p className="info on-sunken">
           {t('share.linkIsLocal')} <HelpLink to="sharing-reach" />
         </p>
       )}

@@ -13,8 +13,8 @@ export function UnsavedVideo({ prediction }: { prediction: Prediction }) {
   if (!unsaved) return null;
   const { video, made } = unsaved;
   return (
-    <div className="input-notice" role="status">
-      <p>{t('result.unsaved')}</p>
+    <div className="split info on-bad" role="status">
+      <p className="grow">{t('result.unsaved')}</p>
       <button
         type="button"
         className="primary"

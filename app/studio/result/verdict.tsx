@@ -54,9 +54,9 @@ export function Verdict(props: {
   const offered = isQuick || (safety?.status === 'unverified' && safety.reason !== 'failed');
   const status = safety?.status ?? 'off';
   return (
-    <section className="verdict" aria-label={t('run.safetyCheck')}>
+    <section className="verdict stack" aria-label={t('run.safetyCheck')}>
       <details onToggle={showOpened}>
-        <summary className="badge" data-state={states[status]}>
+        <summary className="badge row min-0 muted text-m" data-state={states[status]}>
           <span role="status">
             {t('run.verdictBadge', { status: safety?.reason === 'failed' ? 'failed' : status })}
           </span>

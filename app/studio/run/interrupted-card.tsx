@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'react';
 import type { ErrorCode, ErrorRecord } from '../../../lib/contract';
-import { Problem } from '../../shared/messages';
+import { Problem, ProblemAlert } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/run';
 import type { PredictionActions } from '../result/result-card';
@@ -48,12 +48,8 @@ export function InterruptedCard(props: {
       <progress aria-label={t('run.stepsDone')} value={clip * steps + step} max={clips * steps} />
       <Problem error={interruptionReason(prediction)} />
       <UnsavedVideo prediction={prediction} />
-      {problem && (
-        <div role="alert">
-          <Problem error={problem} />
-        </div>
-      )}
-      <p className="prompt-text">{parameters.prompt}</p>
+      <ProblemAlert error={problem} />
+      <p className="break">{parameters.prompt}</p>
       <div className="actions">
         <button
           type="button"

@@ -38,7 +38,7 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
   return (
     <section ref={panel} className="panel stage" aria-labelledby="progress-title">
       {/* In sight however low the window is; what comes and goes lies below what is pressed. */}
-      <div className="progress-head">
+      <div className="split">
         <h2 id="progress-title" ref={heading} tabIndex={-1}>
           {titleOf(run)}
         </h2>
@@ -90,7 +90,7 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
       {run.status === 'waiting' && run.elsewhere && <p>{t('run.gpuTaken')}</p>}
       {running && ending === null && <InputNotice check={run.progress.inputCheck} />}
       {running && run.progress.checkpointProblem && (
-        <p role="alert" className="run-notice">
+        <p role="alert" className="info on-sunken">
           {run.progress.checkpointProblem.sentence}
         </p>
       )}
@@ -129,8 +129,8 @@ const strong = (text: ReactNode) => <strong>{text}</strong>;
 function InputNotice({ check }: { check: RunProgress['inputCheck'] }) {
   if (!check || (!check.flagged && check.score !== null)) return null;
   return (
-    <div role="alert" className="input-notice">
-      <p>
+    <div role="alert" className="split info on-bad">
+      <p className="grow">
         {check.score === null
           ? t.rich('run.imageCheckFailed', { strong })
           : t.rich('run.imageFlagged', { strong, score: twoDigits(check.score) })}

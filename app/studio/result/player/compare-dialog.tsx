@@ -8,7 +8,6 @@ import '../../../texts/en/result';
 import { formatDate } from '../../../texts/format';
 import { ComparePlayers } from './compare-players';
 import { settingDifferences } from './setting-differences';
-import './player.css';
 
 /**
  * Two finished videos over each other, with the settings in which they differ.
@@ -28,13 +27,12 @@ export function CompareDialog(props: {
     others?.find(({ parameters }) => parameters.prompt === first.parameters.prompt) ??
     others?.[0];
   return (
-    <Modal titleId="compare-title" className="player-dialog" onClose={onClose}>
-      <h2 id="compare-title">{t('result.compare')}</h2>
-      <div className="compare-names">
-        <p>
+    <Modal title={t('result.compare')} width={1080} close={t('result.close')} onClose={onClose}>
+      <div className="compare-names stack gap-8-16 halves text-l break">
+        <p className="stack gap-4">
           <strong>{t('result.left')}</strong> {videoLabel(first)}
         </p>
-        <label>
+        <label className="stack gap-4">
           <strong>{t('result.right')}</strong>
           <select
             value={second?.id ?? ''}
@@ -51,12 +49,7 @@ export function CompareDialog(props: {
       </div>
       {second && <ComparePlayers key={second.id} first={first} second={second} />}
       {second && <Differences first={first} second={second} />}
-      {others?.length === 0 && <p className="dialog-text">{t('result.noOther')}</p>}
-      <div className="actions">
-        <button type="button" onClick={onClose}>
-          {t('result.close')}
-        </button>
-      </div>
+      {others?.length === 0 && <p>{t('result.noOther')}</p>}
     </Modal>
   );
 }
@@ -65,7 +58,7 @@ function Differences({ first, second }: { first: Completed; second: Completed })
   const rows = settingDifferences(first, second);
   if (rows.length === 0) return <p className="field-hint">{t('result.sameSettings')}</p>;
   return (
-    <table className="setting-differences">
+    <table className="setting-differences break">
       <caption className="visually-hidden">{t('result.differences')}</caption>
       <thead>
         <tr>

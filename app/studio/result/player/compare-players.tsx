@@ -88,7 +88,7 @@ export function ComparePlayers({ first, second }: { first: Completed; second: Co
           }}
         >
           {ready && (
-            <div className="compare-screen">
+            <div className="compare-screen relative full tall">
               <video
                 ref={right}
                 src={rightUrl}
@@ -105,7 +105,7 @@ export function ComparePlayers({ first, second }: { first: Completed; second: Co
               <span className="compare-line" style={{ left: `${divider}%` }} aria-hidden="true" />
               <input
                 type="range"
-                className="compare-divider"
+                className="compare-divider full tall"
                 aria-label={t('result.divider')}
                 aria-valuetext={t('result.percentLeft', { percent: divider })}
                 min={0}
@@ -117,7 +117,7 @@ export function ComparePlayers({ first, second }: { first: Completed; second: Co
           )}
         </Veil>
       </div>
-      <div className="compare-controls">
+      <div className="compare-controls row wrap">
         <button type="button" disabled={!ready} onClick={playing ? pause : play}>
           {playing ? t('result.pause') : t('result.play')}
         </button>
@@ -134,7 +134,9 @@ export function ComparePlayers({ first, second }: { first: Completed; second: Co
             seek(event.target.valueAsNumber);
           }}
         />
-        <output className="frame-count">{t('shared.frame', { frame: shown + 1, frames })}</output>
+        <output className="frame-count text-m numbers">
+          {t('shared.frame', { frame: shown + 1, frames })}
+        </output>
       </div>
     </>
   );

@@ -17,7 +17,6 @@ import '../../../texts/en/form';
 import '../../../texts/en/result';
 import { TaskStatus, useFileTask } from './file-task';
 import { keepVideo } from './keep-video';
-import './player.css';
 
 /** What can be made of a finished video. */
 const enhancements = ['smooth', 'upscale'] as const;
@@ -67,9 +66,18 @@ export function EnhanceDialog(props: {
   const busy = task.share !== null;
   const { width, height, frameRate } = result;
   return (
-    <Modal titleId="enhance-title" className="export-dialog" onClose={onClose}>
-      <h2 id="enhance-title">{t(`result.enhance.${kind}`)}</h2>
-      <p className="dialog-text">
+    <Modal
+      title={t(`result.enhance.${kind}`)}
+      width={520}
+      buttons={
+        <button type="button" className="primary" disabled={busy} onClick={make}>
+          {t('result.make')}
+        </button>
+      }
+      close={t('result.cancel')}
+      onClose={onClose}
+    >
+      <p>
         {t(`result.enhanceHint.${kind}`, {
           width: 2 * width,
           height: 2 * height,
@@ -89,14 +97,6 @@ export function EnhanceDialog(props: {
       )}
       {!busy && finishersOf(finishing).map((part) => <FinisherDownload key={part} part={part} />)}
       <TaskStatus task={task} name={t('result.writing')} />
-      <div className="actions">
-        <button type="button" className="primary" disabled={busy} onClick={make}>
-          {t('result.make')}
-        </button>
-        <button type="button" onClick={onClose}>
-          {t('result.cancel')}
-        </button>
-      </div>
     </Modal>
   );
 }

@@ -7,7 +7,6 @@ import { Choice } from '../../../shared/fields';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import { TaskStatus, useFileTask } from './file-task';
-import './player.css';
 
 /** Saves a finished video in another format than MP4. */
 export function ExportDialog(props: {
@@ -44,11 +43,20 @@ export function ExportDialog(props: {
 
   const busy = task.share !== null;
   return (
-    <Modal titleId="export-title" className="export-dialog" onClose={onClose}>
-      <h2 id="export-title">{t('result.exportTitle')}</h2>
+    <Modal
+      title={t('result.exportTitle')}
+      width={520}
+      buttons={
+        <button type="button" className="primary" disabled={busy} onClick={save}>
+          {t('result.save')}
+        </button>
+      }
+      close={t('result.cancel')}
+      onClose={onClose}
+    >
       <fieldset className="field" disabled={busy}>
         <legend>{t('result.format')}</legend>
-        <div className="choices">
+        <div className="choices stacked">
           {offered.map((one) => (
             <Choice
               key={one}
@@ -65,14 +73,6 @@ export function ExportDialog(props: {
         </div>
       </fieldset>
       <TaskStatus task={task} name={t('result.writing')} />
-      <div className="actions">
-        <button type="button" className="primary" disabled={busy} onClick={save}>
-          {t('result.save')}
-        </button>
-        <button type="button" onClick={onClose}>
-          {t('result.cancel')}
-        </button>
-      </div>
     </Modal>
   );
 }

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { type ErrorRecord, toKinoraError } from '../../../../lib/contract';
-import { Problem } from '../../../shared/messages';
+import { ProblemAlert } from '../../../shared/messages';
 
 /** What a dialog does with a file, one thing at a time. */
 export interface FileTask {
@@ -41,13 +41,9 @@ export function useFileTask(): FileTask {
 export function TaskStatus({ task, name }: { task: FileTask; name: string }) {
   return (
     <>
-      {task.problem && (
-        <div role="alert">
-          <Problem error={task.problem} />
-        </div>
-      )}
+      <ProblemAlert error={task.problem} />
       {task.share !== null && (
-        <label className="dialog-text">
+        <label>
           {name}
           <progress value={task.share || undefined} max={1} />
         </label>

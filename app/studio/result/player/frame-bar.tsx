@@ -5,7 +5,6 @@ import { t } from '../../../texts';
 import '../../../texts/en/result';
 import { isTyping } from '../../shortcuts';
 import { frameTime, useShownFrame } from './use-shown-frame';
-import './player.css';
 
 /** Steps through the frames of a video and saves the shown one. The keys are comma and full stop. */
 export function FrameBar(props: {
@@ -70,7 +69,7 @@ export function FrameBar(props: {
   }
 
   return (
-    <fieldset className="frame-bar">
+    <fieldset className="frame-bar row wrap min-0 bare">
       <legend className="visually-hidden">{t('result.frames')}</legend>
       <button
         type="button"
@@ -82,7 +81,7 @@ export function FrameBar(props: {
       >
         ‹
       </button>
-      <span className="frame-count">
+      <span className="frame-count text-m numbers">
         {t('result.frameAt', {
           frame: frame + 1,
           frames,

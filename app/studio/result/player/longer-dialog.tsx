@@ -38,16 +38,15 @@ export function LongerDialog(props: {
   const [keepsColours, setKeepsColours] = useState(true);
   const keepsMotion = motion?.possible ? (wantsMotion ?? motion.usual) : false;
   return (
-    <Modal titleId="longer-title" onClose={onClose}>
+    <Modal title={t('result.longer')} close={null} onClose={onClose}>
       <form
-        className="longer"
+        className="stack gap-16"
         onSubmit={(event) => {
           event.preventDefault();
           onStart({ prompt, duration, keepsMotion, options: { keepsColours } });
           onClose();
         }}
       >
-        <h2 id="longer-title">{t('result.longer')}</h2>
         <p className="field-hint">{t('result.longerHint')}</p>
         <div className="field">
           <label htmlFor="longer-prompt">{t('result.whatNext')}</label>
@@ -60,8 +59,10 @@ export function LongerDialog(props: {
             onChange={(event) => setPrompt(event.target.value)}
           />
         </div>
-        <div className="frame-range">
-          <label htmlFor="longer-duration">{t('result.duration')}</label>
+        <div className="frame-range short stack gap-12 text-l">
+          <label className="strong" htmlFor="longer-duration">
+            {t('result.duration')}
+          </label>
           <input
             id="longer-duration"
             type="range"
@@ -70,7 +71,7 @@ export function LongerDialog(props: {
             value={duration}
             onChange={(event) => setDuration(event.target.valueAsNumber)}
           />
-          <span>{t('common.seconds', { seconds: duration })}</span>
+          <span className="numbers">{t('common.seconds', { seconds: duration })}</span>
         </div>
         <div className="field">
           {motion?.possible && (

@@ -6,7 +6,7 @@ import { chainOf } from '../../../../lib/predictions/continuation';
 import { getRunner } from '../../../runner';
 import { downloadFile } from '../../../shared/browser';
 import { AgainIcon, BinIcon, ImageIcon, SlidersIcon } from '../../../shared/icons';
-import { Problem } from '../../../shared/messages';
+import { ProblemAlert } from '../../../shared/messages';
 import { videoToSave } from '../../../shared/saved-video';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
@@ -19,7 +19,6 @@ import { FrameBar } from './frame-bar';
 import { LongerDialog } from './longer-dialog';
 import { SoundDialog } from './sound-dialog';
 import { TrimDialog } from './trim-dialog';
-import './player.css';
 
 /** What can be done with a finished video: the frequent things first, the others under *More*. */
 export function ResultActions(props: {
@@ -64,7 +63,7 @@ export function ResultActions(props: {
   const enhancement = enhancementsOf(prediction).find(({ kind }) => kind === dialog)?.kind;
   return (
     <>
-      <div className="result-actions">
+      <div className="result-actions row wrap gap-8-16 between">
         <div className="actions">
           <button
             type="button"
@@ -130,7 +129,7 @@ export function ResultActions(props: {
           {t('result.showFirst')}
         </p>
       )}
-      <div id="result-more" className="result-actions" hidden={!more}>
+      <div id="result-more" className="result-actions row wrap gap-8-16 between" hidden={!more}>
         {shown && (
           <>
             <FrameBar
@@ -174,11 +173,7 @@ export function ResultActions(props: {
           {t('result.useSeed')}
         </button>
       </div>
-      {problem && (
-        <div role="alert">
-          <Problem error={problem} />
-        </div>
-      )}
+      <ProblemAlert error={problem} />
       {dialog === 'longer' && (
         <LongerDialog
           prediction={prediction}

@@ -7,7 +7,6 @@ import { tagsToSave } from '../../../shared/saved-video';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import { TaskStatus, useFileTask } from './file-task';
-import './player.css';
 
 /** Puts sound of an audio file under a finished video, plays the result and saves it. */
 export function SoundDialog(props: {
@@ -46,10 +45,9 @@ export function SoundDialog(props: {
   };
 
   return (
-    <Modal titleId="sound-title" className="export-dialog" onClose={onClose}>
-      <h2 id="sound-title">{t('result.sound.title')}</h2>
+    <Modal title={t('result.sound.title')} width={520} close={null} onClose={onClose}>
       <form
-        className="longer"
+        className="stack gap-16"
         onChange={() => setOutput(null)}
         onSubmit={(event) => {
           event.preventDefault();
@@ -73,7 +71,7 @@ export function SoundDialog(props: {
               : t('result.sound.hint')}
           </p>
         </div>
-        <div className="sound-times">
+        <div className="thirds stack gap-12">
           {/* Before the end: something has to be heard. */}
           <Seconds name="start" max={audio ? Math.ceil(audio.seconds * 10 - 1) / 10 : 0} />
           <Seconds name="fadeIn" />
@@ -88,7 +86,13 @@ export function SoundDialog(props: {
         {url && (
           <>
             {/* biome-ignore lint/a11y/useMediaCaption: the user has just chosen the sound. */}
-            <video src={url} controls playsInline aria-label={t('result.sound.title')} />
+            <video
+              className="rounded"
+              src={url}
+              controls
+              playsInline
+              aria-label={t('result.sound.title')}
+            />
             <p className="field-hint" role="status">
               {t('result.sound.made')}
             </p>

@@ -27,8 +27,12 @@ export function TrimDialog(props: {
   const earlier = chain.length - 1;
   const [joins, setJoins] = useState(earlier > 0);
   return (
-    <Modal titleId="trim-title" className="player-dialog" onClose={onClose}>
-      <h2 id="trim-title">{earlier > 0 ? t('result.joinAndTrim') : t('result.trim')}</h2>
+    <Modal
+      title={earlier > 0 ? t('result.joinAndTrim') : t('result.trim')}
+      width={1080}
+      close={null}
+      onClose={onClose}
+    >
       {earlier > 0 && (
         <Switch
           name={t('result.beginWith', { count: earlier })}
@@ -84,7 +88,7 @@ function Trimmer(props: {
 
   if (!opened) {
     if (task.problem) return <Problem error={task.problem} />;
-    return <p className="dialog-text">{t('result.opening')}</p>;
+    return <p>{t('result.opening')}</p>;
   }
   const { parts, frames, reasonFor } = opened;
   const isWhole = to - from === frames;
@@ -211,8 +215,10 @@ function FrameRange(props: {
     seconds: (frame / frameRate).toFixed(2),
   });
   return (
-    <div className="frame-range">
-      <label htmlFor={id}>{label}</label>
+    <div className="frame-range stack gap-12 text-l">
+      <label className="strong" htmlFor={id}>
+        {label}
+      </label>
       <input
         id={id}
         type="range"
@@ -223,7 +229,7 @@ function FrameRange(props: {
         aria-valuetext={text}
         onChange={(event) => onChange(event.target.valueAsNumber)}
       />
-      <span>{text}</span>
+      <span className="numbers">{text}</span>
     </div>
   );
 }
