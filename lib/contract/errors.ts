@@ -347,6 +347,9 @@ const unreachable =
 /** Names of Dexie's errors where the browser keeps no site data. A bare `SecurityError` has many other causes. */
 const blocked = ['MissingAPIError', 'OpenFailedError', 'DatabaseClosedError'];
 
+/** How Chromium says that it has no addresses left for a program. */
+const withoutMemory = /^WebAssembly\..*out of memory/i;
+
 /** Converts any thrown value to a {@link KinoraError}; unknown values become `INTERNAL`. */
 export function toKinoraError(thrown: unknown): KinoraError {
   if (thrown instanceof KinoraError) return thrown;
@@ -364,6 +367,12 @@ export function toKinoraError(thrown: unknown): KinoraError {
     return new KinoraError('SERVER_UNREACHABLE', undefined, { cause: thrown });
   }
   const detail = thrown instanceof Error ? thrown.message : String(thrown);
+  if (withoutMemory.test(detail)) {
+    return new KinoraError('OUT_OF_MEMORY', 'The browser has no memory for this now.', {
+      cause: thrown,
+      remedy: 'Close other tabs and programs, then try again.',
+    });
+  }
   return new KinoraError('INTERNAL', `Something went wrong inside Kinora: ${detail}`, {
     cause: thrown,
   });

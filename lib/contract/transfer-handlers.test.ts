@@ -16,6 +16,9 @@ const api = {
   async quota(): Promise<void> {
     throw new DOMException('The quota has been exceeded.', 'QuotaExceededError');
   },
+  async memory(): Promise<void> {
+    throw new RangeError('WebAssembly.instantiate(): Out of memory: Cannot allocate Wasm memory');
+  },
   async text(): Promise<void> {
     throw 'a bare string';
   },
@@ -66,6 +69,7 @@ test('other errors arrive with a matching code', async () => {
   expect(unknown.code).toBe('INTERNAL');
   expect(unknown.message).toContain('Array buffer allocation failed');
   expect((await failureOf(remote.quota())).code).toBe('STORAGE_FULL');
+  expect((await failureOf(remote.memory())).code).toBe('OUT_OF_MEMORY');
   expect((await failureOf(remote.text())).message).toContain('a bare string');
 });
 
