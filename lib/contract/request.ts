@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { KinoraError } from './errors';
+import { type Framing, maxZoom } from './framing';
 import { groupPairs, type Noise, noises } from './lora-files';
 import { numberSchemas } from './parameter-schemas';
 import {
@@ -12,6 +13,14 @@ import {
 } from './parameters';
 
 export * from './parameters';
+
+/** Checks a {@link Framing} from a command line or a file. */
+export const framingSchema = z.object({
+  zoom: z.number().min(0).max(maxZoom),
+  x: z.number().min(0).max(1),
+  y: z.number().min(0).max(1),
+  background: z.union([z.literal('blur'), z.string().regex(/^#[0-9a-f]{6}$/i)]),
+}) satisfies z.ZodType<Framing>;
 
 const tooManyLoras = `loras takes at most ${maxLoras} adapters.`;
 

@@ -1,19 +1,10 @@
-import { z } from 'zod';
-import { type Framing, maxZoom } from './framing';
+import type { Framing } from './framing';
 import type { Backend, KernelSetting } from './kernel-setting';
 import type { ModelManifest } from './manifest';
 import { adapterStrengths } from './parameters';
 import { type DecoderKind, decoderKinds, type ProfileName } from './profile-names';
 import type { PromptOptimization } from './prompt-optimization';
 import type { Parameters } from './request';
-
-/** Checks a {@link Framing} from a command line or a file. */
-export const framingSchema = z.object({
-  zoom: z.number().min(0).max(maxZoom),
-  x: z.number().min(0).max(1),
-  y: z.number().min(0).max(1),
-  background: z.union([z.literal('blur'), z.string().regex(/^#[0-9a-f]{6}$/i)]),
-}) satisfies z.ZodType<Framing>;
 
 /** Facts of an end image besides its file. */
 export interface LastImage {
