@@ -11,9 +11,11 @@ export function ModelField(props: {
   model: ModelEntry | undefined;
   /** Whether a larger model is offered elsewhere on the page. */
   offered?: boolean;
+  /** Whether this device would compute a larger model for days. */
+  tooSlow?: boolean;
   onChange: (id: string) => void;
 }) {
-  const { list, model, offered = false, onChange } = props;
+  const { list, model, offered = false, tooSlow = false, onChange } = props;
   const models = list.status === 'ready' ? list.models : [];
   const ready = models.filter((entry) => entry.ready);
   const absent = models.filter((entry) => !entry.ready);
@@ -42,7 +44,9 @@ export function ModelField(props: {
       <p className="field-hint" id="model-hint">
         {model && manifestText(model.manifest.description)}
       </p>
-      {model && !(offered && model.ready) && <LargerModel model={model} models={models} />}
+      {model && !(offered && model.ready) && (
+        <LargerModel model={model} models={models} tooSlow={tooSlow} />
+      )}
       {list.status === 'failed' && <Problem error={list.error} />}
     </div>
   );
@@ -57,8 +61,13 @@ function Options({ models }: { models: readonly ModelEntry[] }) {
 }
 
 /** A link to the selected model if it is not ready, or to a real model if only the sample is ready. */
-export function LargerModel(props: { model: ModelEntry; models: readonly ModelEntry[] }) {
-  const { model, models } = props;
+export function LargerModel(props: {
+  model: ModelEntry;
+  models: readonly ModelEntry[];
+  /** As in {@link ModelField}: then what it needs is said, and no link leads to it. */
+  tooSlow: boolean;
+}) {
+  const { model, models, tooSlow } = props;
   const offered = models.find(({ origin, ready }) => origin === 'listed' && !ready);
   const hasReal = models.some(({ origin, ready }) => origin !== 'bundled' && ready);
   const target = model.ready ? offered : model;
@@ -75,9 +84,13 @@ export function LargerModel(props: { model: ModelEntry; models: readonly ModelEn
   return (
     <p className="split info mt-8">
       <span>{model.ready && !begun ? t('shared.demonstration') : state}</span>
-      <Link href={`/models#${id}`} prefetch={false}>
-        {begun ? t('shared.seeDownload') : offer}
-      </Link>
+      {tooSlow && model.ready && !begun ? (
+        <span>{t('shared.needsCard')}</span>
+      ) : (
+        <Link href={`/models#${id}`} prefetch={false}>
+          {begun ? t('shared.seeDownload') : offer}
+        </Link>
+      )}
     </p>
   );
 }

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'react';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
 import type { Size } from '../../lib/contract';
 import type { Preview, RunProgress } from '../../lib/predictions/run-state';
 import { t } from '../texts';
@@ -7,8 +7,15 @@ import { percentDone, progressText, runPhases } from './run-progress';
 import { previewBlurReason } from './safety-text';
 import { Veil } from './veil';
 
-/** Preview, phases and progress bar of a run. @param props.size of its video */
-export function RunStage({ progress, size }: { progress: RunProgress; size: Size }) {
+/** Preview, phases and progress bar of a run. */
+export function RunStage(props: {
+  progress: RunProgress;
+  /** Of its video. */
+  size: Size;
+  /** The images of the request, over which the preview becomes visible while it becomes clear. */
+  pictures?: ReactNode;
+}) {
+  const { progress, size, pictures } = props;
   const { phase, clip, clips, preview, inputCheck, share } = progress;
   const [revealed, setRevealed] = useState(false);
   const phases = runPhases(progress);
@@ -16,6 +23,7 @@ export function RunStage({ progress, size }: { progress: RunProgress; size: Size
   return (
     <>
       <div className="screen preview-place" data-size={size}>
+        {pictures && <div className="run-pictures row">{pictures}</div>}
         {preview && (
           <Veil
             what="preview"
@@ -23,8 +31,13 @@ export function RunStage({ progress, size }: { progress: RunProgress; size: Size
             revealed={revealed}
             onToggle={() => setRevealed(!revealed)}
           >
-            <LatentPreview preview={preview} />
+            <LatentPreview preview={preview} opacity={pictures ? clarity(progress) : 1} />
           </Veil>
+        )}
+        {pictures && phase && (
+          <p className="run-phase overlay text-s" aria-hidden="true">
+            {progressText(progress)}
+          </p>
         )}
       </div>
       <ol className="phases flex gap-4-16 wrap muted text-m">
@@ -53,11 +66,17 @@ export function RunStage({ progress, size }: { progress: RunProgress; size: Size
   );
 }
 
+/** How much a preview shows, 0 … 1: little in the first steps, and less where the latents are small. */
+function clarity({ phase, step, steps, preview }: RunProgress): number {
+  const done = phase === 'denoise' ? step / steps : 1;
+  return done ** 2 * Math.min(1, Math.sqrt((preview?.width ?? 0) / 80));
+}
+
 /** The latents have one frame per four frames of the video, so six of them are one second. */
 const frameMs = 1000 / 6;
 
 /** An animated preview of the latents; a still image if the user prefers reduced motion. */
-function LatentPreview({ preview }: { preview: Preview }) {
+function LatentPreview({ preview, opacity }: { preview: Preview; opacity: number }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const still = useReducedMotion();
   const { width, height } = preview;
@@ -84,6 +103,7 @@ function LatentPreview({ preview }: { preview: Preview }) {
     <canvas
       ref={canvas}
       className="preview"
+      style={{ opacity }}
       width={width}
       height={height}
       role="img"

@@ -10,6 +10,11 @@ export function hasRealGpu({ outcome, software }: DeviceReport, backend: Backend
   return backend === 'webgpu' && outcome === 'ready' && !software;
 }
 
+/** Whether what is known of the device says that it takes days for a large model. */
+export function isTooSlow(gpu: GpuState, backend: Backend): boolean {
+  return gpu.status === 'known' && !hasRealGpu(gpu.report, backend);
+}
+
 /**
  * What this device can do, in one or two sentences: first what it does well. Null where the check of the GPU has
  * failed.

@@ -1,11 +1,13 @@
-import { type Backend, type ModelEntry, sourcesFor } from '../../lib/contract';
+import { type Backend, type ModelEntry, type Size, sourcesFor } from '../../lib/contract';
 import type { GpuState } from '../shared/gpu';
 import { LargerModel } from '../shared/model-field';
 import type { ModelList } from '../shared/use-models';
 import { t } from '../texts';
 import '../texts/en/form';
-import { deviceSentence, hasRealGpu } from './first-run-text';
+import { deviceSentence, hasRealGpu, isTooSlow } from './first-run-text';
 import { forecastOfModel, useForecast } from './form/forecast';
+import type { ChosenImage } from './form/form-state';
+import { FramedPicture } from './form/framed-picture';
 import { Hero } from './hero';
 
 /** The introduction, shown while there is no video: what this device can do, and the sample. */
@@ -13,15 +15,28 @@ export function FirstRun(props: {
   gpu: GpuState;
   backend: Backend;
   models: ModelList;
+  /** The image of the form; null before one is chosen. */
+  picture: ChosenImage | null;
+  size: Size;
   onSample: () => void;
 }) {
-  const { gpu, backend, models, onSample } = props;
+  const { gpu, backend, models, picture, size, onSample } = props;
   const listed = models.status === 'ready' ? models.models : [];
   const bundled = listed.find(({ origin }) => origin === 'bundled');
   const real = listed.find(({ origin }) => origin === 'listed');
   return (
     <section className="panel stage first-run" aria-labelledby="first-title">
-      <Hero />
+      {picture ? (
+        <div className="screen preview-place" data-size={size}>
+          <FramedPicture
+            image={picture}
+            size={size}
+            alt={t('form.startImage', { name: picture.name })}
+          />
+        </div>
+      ) : (
+        <Hero />
+      )}
       <h2 id="first-title">{t('form.firstTitle')}</h2>
       <div className="row wrap gap-8-16 muted">
         <button type="button" className="primary" onClick={onSample}>
@@ -34,7 +49,7 @@ export function FirstRun(props: {
           <DeviceSentence gpu={gpu} backend={backend} bundled={bundled} real={real} />
         )}
       </p>
-      {bundled && <LargerModel model={bundled} models={listed} />}
+      {bundled && <LargerModel model={bundled} models={listed} tooSlow={isTooSlow(gpu, backend)} />}
     </section>
   );
 }

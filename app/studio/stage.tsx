@@ -1,9 +1,10 @@
 import { lazy, memo, type ReactNode, Suspense, useEffect } from 'react';
-import { type Backend, isBundled, type Prediction } from '../../lib/contract';
+import { type Backend, isBundled, type Prediction, type Size } from '../../lib/contract';
 import type { RunState } from '../../lib/predictions/run-state';
 import { noteVideos } from '../shared/expected-image';
 import type { GpuState } from '../shared/gpu';
 import type { ModelList } from '../shared/use-models';
+import type { ChosenImage } from './form/form-state';
 import { HeroPlace } from './hero';
 import type { PredictionActions } from './result/result-card';
 import type { RunProblem } from './run/use-generate';
@@ -40,6 +41,8 @@ export const Stage = memo(function Stage(props: {
   gpu: GpuState;
   backend: Backend;
   models: ModelList;
+  picture: ChosenImage | null;
+  size: Size;
   onSample: () => void;
 }) {
   const { run, shown, focused, loading, justFound, gpuActions, actions } = props;

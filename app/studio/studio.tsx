@@ -250,6 +250,8 @@ function Stages(studio: StudioState) {
           gpu={studio.gpu}
           backend={studio.backend}
           models={studio.models}
+          picture={studio.request.form.files.image}
+          size={studio.request.form.values.size}
           gpuActions={studio.onStage ? gpuActions : null}
           problem={runs.problem}
           justFound={(recovered ?? 0) > 0}

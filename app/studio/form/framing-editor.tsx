@@ -1,23 +1,8 @@
 import { t } from '../../texts';
 import '../../texts/en/framing';
-import {
-  type CSSProperties,
-  type PointerEvent,
-  useEffect,
-  useEffectEvent,
-  useId,
-  useRef,
-  useState,
-} from 'react';
-import {
-  backing,
-  blurDeviation,
-  centred,
-  type Framing,
-  maxZoom,
-  placeImage,
-} from '../../../lib/contract';
-import { Picture } from '../../shared/icons';
+import { type PointerEvent, useEffect, useEffectEvent, useId, useRef, useState } from 'react';
+import { backing, centred, type Framing, maxZoom, placeImage } from '../../../lib/contract';
+import { FramedParts } from './framed-picture';
 import {
   type FramingSizes,
   filling,
@@ -26,7 +11,6 @@ import {
   hasBars,
   moved,
   pixelWarning,
-  type ShownImage,
   shownImage,
   zoomed,
 } from './framing-state';
@@ -47,14 +31,13 @@ export function FramingEditor(props: {
   const { url, alt, sizes, framing = centred, onChange } = props;
   const { image, frame, video } = sizes;
   const placement = placeImage(image, framing, frame, video);
-  const shown = shownImage(placement, sizes);
+  const bars = hasBars(shownImage(placement, sizes));
   const roomBeside = hasRoom(placement.x.resized, frame.width);
   const roomAbove = hasRoom(placement.y.resized, frame.height);
   const view = useRef<HTMLDivElement>(null);
   const frameBox = useRef<HTMLDivElement>(null);
   const drag = useRef<{ x: number; y: number; framing: Framing } | null>(null);
   const warning = pixelWarning(image, framing);
-  const bars = hasBars(shown);
   const colour = framing.background === 'blur' ? null : framing.background;
   const transparent = useTransparency(url);
   const id = useId();
@@ -118,15 +101,7 @@ export function FramingEditor(props: {
           className="framing-frame relative"
           style={{ aspectRatio: `${video.width} / ${video.height}` }}
         >
-          <div className="framing-cover clip" style={{ background: colour ?? undefined }}>
-            {colour === null && <Background url={url} sizes={sizes} />}
-          </div>
-          <div
-            className="framing-image"
-            style={{ ...inPercent(shown), background: backing(framing) }}
-          >
-            <Picture src={url} alt={alt} />
-          </div>
+          <FramedParts url={url} alt={alt} sizes={sizes} framing={framing} />
           <div className="framing-outline framing-cover" />
         </div>
       </div>
@@ -221,30 +196,7 @@ function useTransparency(url: string): boolean {
   return transparent;
 }
 
-/** The image that covers the frame, blurred as the engine blurs it. */
-function Background({ url, sizes }: { url: string; sizes: FramingSizes }) {
-  const { image, frame, video } = sizes;
-  const covering = shownImage(placeImage(image, centred, frame), sizes);
-  // `cqi` is a percentage of the width of the frame.
-  const deviation = (100 * blurDeviation * Math.max(video.width, video.height)) / video.width;
-  return (
-    <>
-      <div className="framing-image" style={inPercent(covering)}>
-        <Picture src={url} alt="" />
-      </div>
-      {/* Unlike a filter of the image, it does not fade at the edges. */}
-      <div className="framing-cover clip" style={{ backdropFilter: `blur(${deviation}cqi)` }} />
-    </>
-  );
-}
-
 /** Whether there is enough room to move the image that one would drag it. */
 function hasRoom(resized: number, length: number): boolean {
   return Math.abs(resized - length) > 0.04 * length;
-}
-
-function inPercent(shown: ShownImage): CSSProperties {
-  const percent = (value: number) => `${value}%`;
-  const { left, top, width, height } = shown;
-  return { left: percent(left), top: percent(top), width: percent(width), height: percent(height) };
 }

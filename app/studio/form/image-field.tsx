@@ -1,12 +1,13 @@
-import { type ChangeEvent, lazy, Suspense, useEffect, useRef, useState } from 'react';
-import { nativeSizeOf, type PixelSize, sizeInPixels } from '../../../lib/contract';
+import { type ChangeEvent, lazy, Suspense, useRef } from 'react';
+import { nativeSizeOf, sizeInPixels } from '../../../lib/contract';
 import { useObjectUrl } from '../../shared/browser';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { ImageIcon } from '../../shared/icons';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { useFields } from './form-context';
-import type { ChosenImage, ImageName } from './form-state';
+import type { ImageName } from './form-state';
+import { useImageSize } from './image-size';
 import { LastImageField } from './parameter-fields';
 
 const FramingEditor = lazy(async () => ({
@@ -120,24 +121,4 @@ export function ImageField({ name }: { name: ImageName }) {
       )}
     </Field>
   );
-}
-
-/** The size of an image in pixels, upright; null until it is known, and for no image. */
-function useImageSize(image: ChosenImage | null): PixelSize | null {
-  const { file, pixels } = image ?? {};
-  const [measured, setMeasured] = useState<(PixelSize & { readonly file: Blob }) | null>(null);
-  useEffect(() => {
-    if (!file || pixels) return;
-    let current = true;
-    // An image of the form was read before: it does not fail.
-    void createImageBitmap(file).then((bitmap) => {
-      const { width, height } = bitmap;
-      bitmap.close();
-      if (current) setMeasured({ file, width, height });
-    });
-    return () => {
-      current = false;
-    };
-  }, [file, pixels]);
-  return pixels ?? (measured?.file === file ? measured : null);
 }

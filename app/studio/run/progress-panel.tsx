@@ -1,5 +1,6 @@
+import { useLiveQuery } from 'dexie-react-hooks';
 import { type ReactNode, useEffect, useRef } from 'react';
-import type { Size } from '../../../lib/contract';
+import type { Prediction } from '../../../lib/contract';
 import {
   initialProgress,
   type RunProgress,
@@ -12,8 +13,10 @@ import { memoryPlanText } from '../../shared/run-progress';
 import { RunStage } from '../../shared/run-stage';
 import { twoDigits } from '../../shared/safety-text';
 import { t } from '../../texts';
+import '../../texts/en/form';
 import '../../texts/en/run';
 import { formatTime } from '../../texts/format';
+import { FramedPicture } from '../form/framed-picture';
 
 /** The generation of this tab: progress, times, preview and controls. */
 export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle' }> }) {
@@ -97,7 +100,7 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
       {running || !run.elsewhere ? (
         <Details
           progress={running ? run.progress : initialProgress(parameters, options)}
-          size={parameters.size}
+          prediction={run.prediction}
           startedAt={running ? run.startedAt : null}
         />
       ) : (
@@ -142,13 +145,21 @@ function InputNotice({ check }: { check: RunProgress['inputCheck'] }) {
   );
 }
 
-function Details(props: { progress: RunProgress; size: Size; startedAt: number | null }) {
-  const { progress, size, startedAt } = props;
+function Details(props: {
+  progress: RunProgress;
+  prediction: Prediction;
+  startedAt: number | null;
+}) {
+  const { progress, prediction, startedAt } = props;
   const { secondsPerStep, secondsRemaining } = progress;
   const now = useNow();
   return (
     <>
-      <RunStage progress={progress} size={size} />
+      <RunStage
+        progress={progress}
+        size={prediction.parameters.size}
+        pictures={<Pictures prediction={prediction} />}
+      />
       <dl className="facts">
         <div>
           <dt>{t('run.elapsed')}</dt>
@@ -167,6 +178,31 @@ function Details(props: { progress: RunProgress; size: Size; startedAt: number |
           <dd>{secondsPerStep === null ? '–' : formatTime(secondsPerStep, true)}</dd>
         </div>
       </dl>
+    </>
+  );
+}
+
+/** What the video shows of the images of its request. */
+function Pictures({ prediction: { id, parameters, options } }: { prediction: Prediction }) {
+  const source = useLiveQuery(() => getRunner().store.source(id), [id]);
+  if (!source) return null;
+  const { image, imageName, lastImage } = source;
+  const { framing, lastImage: last } = options;
+  const { size } = parameters;
+  return (
+    <>
+      <FramedPicture
+        image={{ file: image, framing }}
+        size={size}
+        alt={t('form.startImage', { name: imageName })}
+      />
+      {lastImage && (
+        <FramedPicture
+          image={{ file: lastImage, framing: last?.framing }}
+          size={size}
+          alt={t('form.endImage', { name: last?.name ?? '' })}
+        />
+      )}
     </>
   );
 }
