@@ -28,11 +28,7 @@ export function FirstRun(props: {
     <section className="panel stage first-run" aria-labelledby="first-title">
       {picture ? (
         <div className="screen preview-place" data-size={size}>
-          <FramedPicture
-            image={picture}
-            size={size}
-            alt={t('form.startImage', { name: picture.name })}
-          />
+          <FramedPicture image={picture} size={size} />
         </div>
       ) : (
         <Hero />

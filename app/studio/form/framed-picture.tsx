@@ -13,13 +13,12 @@ import { Picture } from '../../shared/icons';
 import { type FramingSizes, type ShownImage, shownImage } from './framing-state';
 import { useImageSize } from './image-size';
 
-/** An image as the video of this size shows it: framed, with what lies beside it. */
+/** An image as the video of this size shows it: framed, with what lies beside it. The words for it stand elsewhere. */
 export function FramedPicture(props: {
   image: { readonly file: Blob; readonly framing?: Framing | undefined };
   size: Size;
-  alt: string;
 }) {
-  const { image, size, alt } = props;
+  const { image, size } = props;
   const url = useObjectUrl(image.file);
   const pixels = useImageSize(image);
   const video = sizeInPixels(size);
@@ -29,7 +28,7 @@ export function FramedPicture(props: {
       {url && pixels && (
         <FramedParts
           url={url}
-          alt={alt}
+          alt=""
           sizes={{ image: pixels, frame: video, video }}
           framing={image.framing ?? centred}
         />

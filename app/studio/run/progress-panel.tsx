@@ -13,7 +13,6 @@ import { memoryPlanText } from '../../shared/run-progress';
 import { RunStage } from '../../shared/run-stage';
 import { twoDigits } from '../../shared/safety-text';
 import { t } from '../../texts';
-import '../../texts/en/form';
 import '../../texts/en/run';
 import { formatTime } from '../../texts/format';
 import { FramedPicture } from '../form/framed-picture';
@@ -186,22 +185,14 @@ function Details(props: {
 function Pictures({ prediction: { id, parameters, options } }: { prediction: Prediction }) {
   const source = useLiveQuery(() => getRunner().store.source(id), [id]);
   if (!source) return null;
-  const { image, imageName, lastImage } = source;
+  const { image, lastImage } = source;
   const { framing, lastImage: last } = options;
   const { size } = parameters;
   return (
     <>
-      <FramedPicture
-        image={{ file: image, framing }}
-        size={size}
-        alt={t('form.startImage', { name: imageName })}
-      />
+      <FramedPicture image={{ file: image, framing }} size={size} />
       {lastImage && (
-        <FramedPicture
-          image={{ file: lastImage, framing: last?.framing }}
-          size={size}
-          alt={t('form.endImage', { name: last?.name ?? '' })}
-        />
+        <FramedPicture image={{ file: lastImage, framing: last?.framing }} size={size} />
       )}
     </>
   );
