@@ -96,7 +96,7 @@ test(
       await undo.press('Enter');
       await order('The third', 'The third', 'The second, edited');
       await waiting.first().getByRole('button', { name: 'Remove' }).click();
-      await queue.getByRole('button', { name: 'Close' }).click();
+      await expect(undo).toHaveCount(0, { timeout: 20_000 });
     });
     await expectAccessible(page);
     await page.setViewportSize({ width: 1280, height: 800 });

@@ -4,8 +4,8 @@ import '../../texts/en/gallery';
 import { isTyping } from '../shortcuts';
 import type { Deletions } from './use-deletions';
 
-/** How long the toast is shown after the last deletion, in milliseconds. */
-const toastMs = 10_000;
+/** How long a deletion can be undone, in milliseconds. */
+export const toastMs = 10_000;
 
 /** Offers to undo the last deletion, then the one before it, and deletes for good when the time is over. */
 export function UndoToast({ list, undo, forget }: Deletions) {

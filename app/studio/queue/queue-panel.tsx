@@ -1,6 +1,6 @@
 import { useLiveQuery } from 'dexie-react-hooks';
 import Link from 'next/link';
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useEffectEvent, useRef, useState } from 'react';
 import type { Prediction } from '../../../lib/contract';
 import type { Queue, QueuePause } from '../../../lib/predictions/queue';
 import type { RunState } from '../../../lib/predictions/run-state';
@@ -16,6 +16,7 @@ import '../../texts/en/queue';
 import '../../texts/en/studio';
 import { durationText, forecastOf, useForecast } from '../form/forecast';
 import type { Edit } from '../form/use-edit';
+import { toastMs } from '../gallery/undo-toast';
 import { type QueueView, useQueueState } from '../use-data';
 import { differingFacts, QueuePicture, QueueRow } from './queue-row';
 import { useReorder } from './use-reorder';
@@ -168,13 +169,13 @@ export function QueuePanel(props: {
       )}
       {removed.length > 0 && (
         <RemovedNote
-          key={removed[0]}
+          key={removed.join()}
           count={removed.length}
           onUndo={() => {
             setRemoved([]);
             void change(() => getRunner().store.restore(removed));
           }}
-          onClose={() => {
+          onEnd={() => {
             setRemoved([]);
             void change(() => getRunner().store.purge(removed));
           }}
@@ -219,22 +220,22 @@ function WorkingRow(props: { prediction: Prediction; run: RunState; own: boolean
   );
 }
 
-/** Says what was removed. The focus, which was in what is gone, moves to Undo. */
-function RemovedNote(props: { count: number; onUndo: () => void; onClose: () => void }) {
-  const { count, onUndo, onClose } = props;
+/** Says for some seconds what was removed. The focus, which was in what is gone, moves to Undo. */
+function RemovedNote(props: { count: number; onUndo: () => void; onEnd: () => void }) {
+  const { count, onUndo } = props;
   const undo = useRef<HTMLButtonElement>(null);
-  useEffect(() => undo.current?.focus(), []);
+  const onEnd = useEffectEvent(props.onEnd);
+  useEffect(() => {
+    undo.current?.focus();
+    const timer = setTimeout(() => onEnd(), toastMs);
+    return () => clearTimeout(timer);
+  }, []);
   return (
     <div className="split text-xl" role="status">
       <p>{t('queue.removed', { count })}</p>
-      <div className="actions">
-        <button type="button" className="small" ref={undo} onClick={onUndo}>
-          {t('queue.undo')}
-        </button>
-        <button type="button" className="small" onClick={onClose}>
-          {t('shared.close')}
-        </button>
-      </div>
+      <button type="button" className="small" ref={undo} onClick={onUndo}>
+        {t('queue.undo')}
+      </button>
     </div>
   );
 }

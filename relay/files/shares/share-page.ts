@@ -116,7 +116,7 @@ ${covered(shown, videoElement(shown, `${id}/`, t), t)}
 <h1>${title}</h1>
 <p class="soft">${new Markup(facts)}</p>
 ${shown.canRestore ? html`<a class="open" href="../?share=${id}">${t('open')}</a>` : null}
-${prompt !== null && prompt !== title ? html`<h2>${t('prompt')}</h2><p>${prompt}</p>` : null}
+${prompt !== null && prompt !== title ? html`<h2>${t('prompt')}</h2><p class="whole">${prompt}</p>` : null}
 ${negativePrompt === null ? null : html`<h2>${t('negativePrompt')}</h2><p>${negativePrompt}</p>`}
 ${
   settings.length === 0
@@ -266,15 +266,17 @@ export const pageStyles = `
 :root{color-scheme:light dark;--paper:#faf8f5;--surface:#fff;--line:#e3dcd2;--ink:#221e1a;--soft:#655c52;--accent:#b8431c;--strong:#98350f;--on-accent:#fff}
 @media (prefers-color-scheme:dark){:root{--paper:#151312;--surface:#1e1b19;--line:#37322e;--ink:#f1ece6;--soft:#b3a89c;--accent:#f08a5d;--strong:#ffa47d;--on-accent:#221009}}
 *{box-sizing:border-box}
-body{margin:0 auto;max-width:min(1280px,100vw);padding:0 16px 32px;background:var(--paper);color:var(--ink);font:16px/1.55 ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
+body{margin:0 auto;max-width:min(1920px,100vw);padding:0 16px 32px;background:var(--paper);color:var(--ink);font:16px/1.55 ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
 header{padding:16px 0}
 header a{color:inherit;font-weight:700;text-decoration:none}
 a{color:var(--strong);text-underline-offset:3px}
 :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 video,.still{display:block;height:auto;border-radius:14px}
-video{width:min(100%,78vh*16/9);background:#000}
-video.tall{width:min(100%,78vh*9/16)}
+video{width:min(100%,86vh*16/9);background:#000}
+video.tall{width:min(100%,86vh*9/16)}
 h1{margin:20px 0 8px;font-size:1.4rem;line-height:1.3;overflow-wrap:anywhere}
+/* A click selects all of a prompt, to copy it. */
+.whole{user-select:all}
 h2{margin:24px 0 8px;font-size:1rem}
 p{margin:8px 0;max-width:70ch;overflow-wrap:anywhere;white-space:pre-line}
 .soft{color:var(--soft)}
