@@ -63,7 +63,9 @@ test(
   async ({ studio, page }) => {
     await startSavedRun(studio, 40);
     await studio.progress.getByRole('button', { name: 'Pause', exact: true }).click();
-    await expect(studio.progress.getByRole('heading', { name: 'Paused' })).toBeVisible();
+    await expect(studio.progress.getByRole('heading', { name: 'Paused' })).toBeVisible({
+      timeout: 60_000,
+    });
     const measure = studio.stepLine(40);
     const held = await measure.textContent();
     await page.waitForTimeout(1500);

@@ -116,7 +116,8 @@ export class StudioPage {
 
   /** The line that counts the steps; what is read out to screen readers ends with a full stop. */
   stepLine(steps: number): Locator {
-    return this.progress.getByText(new RegExp(`^Step \\d+ of ${steps}( ·|$)`));
+    // It also stands on the picture.
+    return this.progress.locator('.numbers').getByText(new RegExp(`^Step \\d+ of ${steps}( ·|$)`));
   }
 
   /**
