@@ -35,9 +35,11 @@ export function RunStage(props: {
           </Veil>
         )}
         {pictures && phase && (
-          <p className="run-phase overlay text-s" aria-hidden="true">
-            {progressText(progress)}
-          </p>
+          <p
+            className="run-phase overlay text-s"
+            aria-hidden="true"
+            data-text={progressText(progress)}
+          />
         )}
       </div>
       <ol className="phases flex gap-4-16 wrap muted text-m">

@@ -116,8 +116,7 @@ export class StudioPage {
 
   /** The line that counts the steps; what is read out to screen readers ends with a full stop. */
   stepLine(steps: number): Locator {
-    // It also stands on the picture.
-    return this.progress.locator('.numbers').getByText(new RegExp(`^Step \\d+ of ${steps}( ·|$)`));
+    return this.progress.getByText(new RegExp(`^Step \\d+ of ${steps}( ·|$)`));
   }
 
   /**
