@@ -1,4 +1,4 @@
-import { type TransferHandler, transferHandlers } from 'comlink';
+import { expose, type TransferHandler, transferHandlers } from 'comlink';
 import { type ErrorRecord, KinoraError, toKinoraError } from './errors';
 
 interface Thrown {
@@ -40,4 +40,10 @@ export function installTransferHandlers(): void {
     ...proxied,
     canHandle: (value): value is () => void => typeof value === 'function',
   });
+}
+
+/** Answers calls of this worker over Comlink; its errors arrive as {@link installTransferHandlers} says. */
+export function exposeWorker(api: object): void {
+  installTransferHandlers();
+  expose(api);
 }

@@ -1,4 +1,3 @@
-import * as Comlink from 'comlink';
 import {
   appUrl,
   type Backend as BackendKind,
@@ -7,7 +6,7 @@ import {
   type EngineRequest,
   type EnhanceRequest,
   type GenerationResult,
-  installTransferHandlers,
+  exposeWorker,
   isDeviceFault,
   type KernelSetting,
   KinoraError,
@@ -235,6 +234,5 @@ function withModel<T>(id: string, work: () => Promise<T>): Promise<T> {
 
 /** Starts an engine in this worker; the page speaks to it over Comlink. */
 export function startEngine(dependencies: EngineDependencies): void {
-  installTransferHandlers();
-  Comlink.expose(new Engine(dependencies));
+  exposeWorker(new Engine(dependencies));
 }

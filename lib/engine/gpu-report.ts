@@ -1,5 +1,4 @@
-import * as Comlink from 'comlink';
-import { installTransferHandlers } from '../contract';
+import { exposeWorker } from '../contract';
 import { createBackend, createTestedBackend } from '../gpu';
 import { readModelConfig } from '../models/wan/model-config';
 import { measureSpeed, type SpeedOptions, type SpeedReport } from '../models/wan/speed';
@@ -36,6 +35,5 @@ export type GpuReportApi = typeof gpuReport;
 
 /** Starts the measurements in this worker; the page speaks to it over Comlink. */
 export function startGpuReport(): void {
-  installTransferHandlers();
-  Comlink.expose(gpuReport);
+  exposeWorker(gpuReport);
 }

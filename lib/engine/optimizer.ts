@@ -1,8 +1,7 @@
-import * as Comlink from 'comlink';
 import {
   appUrl,
   demonstrationModel,
-  installTransferHandlers,
+  exposeWorker,
   KinoraError,
   type OptimizerApi,
   type OptimizerRequest,
@@ -74,6 +73,5 @@ export class Optimizer implements OptimizerApi {
 
 /** Starts an optimizer in this worker; the page speaks to it over Comlink. */
 export function startOptimizer(dependencies: OptimizerWorkerDependencies): void {
-  installTransferHandlers();
-  Comlink.expose(new Optimizer(dependencies));
+  exposeWorker(new Optimizer(dependencies));
 }

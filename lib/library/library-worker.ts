@@ -1,5 +1,5 @@
 import * as Comlink from 'comlink';
-import { appUrl, installTransferHandlers, KinoraError, siteStorage } from '../contract';
+import { appUrl, exposeWorker, KinoraError, siteStorage } from '../contract';
 import type { ModelInstallations } from '../pipeline/installation';
 import { fetchManifest } from '../pipeline/open';
 import { checkCheckerFiles } from '../safety';
@@ -115,8 +115,7 @@ export interface LibraryParts {
 
 /** Starts the library of this browser in this worker; the page speaks to it over Comlink. */
 export function startLibrary({ families, startHashThread }: LibraryParts): void {
-  installTransferHandlers();
-  Comlink.expose(
+  exposeWorker(
     new Library({
       families,
       checkSafetyChecker: checkCheckerFiles,

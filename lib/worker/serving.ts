@@ -1,5 +1,4 @@
-import * as Comlink from 'comlink';
-import { installTransferHandlers } from '../contract';
+import { exposeWorker } from '../contract';
 import { createEngineClient } from '../predictions/engine-client';
 import type { ServingApi } from './api';
 import { WorkerClient } from './client';
@@ -48,6 +47,5 @@ export function startServing({ startEngine, abilitiesOf }: ServingDependencies):
 
   // A connection that is back is used at once.
   self.addEventListener('online', () => loop?.retryNow());
-  installTransferHandlers();
-  Comlink.expose(serving);
+  exposeWorker(serving);
 }
