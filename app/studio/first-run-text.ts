@@ -10,9 +10,9 @@ export function hasRealGpu({ outcome, software }: DeviceReport, backend: Backend
   return backend === 'webgpu' && outcome === 'ready' && !software;
 }
 
-/** Whether what is known of the device says that it takes days for a large model. */
-export function isTooSlow(gpu: GpuState, backend: Backend): boolean {
-  return gpu.status === 'known' && !hasRealGpu(gpu.report, backend);
+/** Whether a device takes days for a large model; not said of one that is not known yet. */
+export function isTooSlow(report: DeviceReport | null, backend: Backend): boolean {
+  return report !== null && !hasRealGpu(report, backend);
 }
 
 /**

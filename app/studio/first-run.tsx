@@ -24,6 +24,7 @@ export function FirstRun(props: {
   const listed = models.status === 'ready' ? models.models : [];
   const bundled = listed.find(({ origin }) => origin === 'bundled');
   const real = listed.find(({ origin }) => origin === 'listed');
+  const report = gpu.status === 'known' ? gpu.report : null;
   return (
     <section className="panel stage first-run" aria-labelledby="first-title">
       {picture ? (
@@ -45,7 +46,9 @@ export function FirstRun(props: {
           <DeviceSentence gpu={gpu} backend={backend} bundled={bundled} real={real} />
         )}
       </p>
-      {bundled && <LargerModel model={bundled} models={listed} tooSlow={isTooSlow(gpu, backend)} />}
+      {bundled && (
+        <LargerModel model={bundled} models={listed} tooSlow={isTooSlow(report, backend)} />
+      )}
     </section>
   );
 }

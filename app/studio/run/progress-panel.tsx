@@ -1,6 +1,7 @@
 import { useLiveQuery } from 'dexie-react-hooks';
 import { type ReactNode, useEffect, useRef } from 'react';
 import type { Prediction } from '../../../lib/contract';
+import type { Source } from '../../../lib/predictions/database';
 import {
   initialProgress,
   type RunProgress,
@@ -151,13 +152,14 @@ function Details(props: {
 }) {
   const { progress, prediction, startedAt } = props;
   const { secondsPerStep, secondsRemaining } = progress;
+  const source = useLiveQuery(() => getRunner().store.source(prediction.id), [prediction.id]);
   const now = useNow();
   return (
     <>
       <RunStage
         progress={progress}
         size={prediction.parameters.size}
-        pictures={<Pictures prediction={prediction} />}
+        pictures={source && <Pictures prediction={prediction} source={source} />}
       />
       <dl className="facts">
         <div>
@@ -181,11 +183,10 @@ function Details(props: {
   );
 }
 
-/** What the video shows of the images of its request. */
-function Pictures({ prediction: { id, parameters, options } }: { prediction: Prediction }) {
-  const source = useLiveQuery(() => getRunner().store.source(id), [id]);
-  if (!source) return null;
-  const { image, lastImage } = source;
+/** The images of a request as its video shows them. */
+function Pictures(props: { prediction: Prediction; source: Source }) {
+  const { parameters, options } = props.prediction;
+  const { image, lastImage } = props.source;
   const { framing, lastImage: last } = options;
   const { size } = parameters;
   return (

@@ -332,16 +332,17 @@ export class SimdImages implements ImageExecutor {
    * Filters of groups of 8.
    *
    * @param ages weights of the newest frame first, [filters, inputs, pixels] each
-   * @param order where the numbers of the next filter and of the next input lie, when it is another one
+   * @param strides to the weights of the next filter and of the next input
    */
   #pack(
     { filters, inputs, pixels = 1 }: { filters: number; inputs: number; pixels?: number },
     ages: readonly Float32Array[],
     bias?: Float32Array,
-    [nextFilter, nextInput]: readonly [number, number] = [inputs * pixels, pixels],
+    strides: readonly [filter: number, input: number] = [inputs * pixels, pixels],
   ): Filters {
     const groups = Math.ceil(filters / groupSize);
     const values = ages.length * pixels * fill(inputs);
+    const [nextFilter, nextInput] = strides;
     const packed = new Float32Array(groups * values * groupSize);
     for (const [age, data] of ages.entries()) {
       for (let filter = 0; filter < filters; filter++) {
