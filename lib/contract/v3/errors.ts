@@ -116,7 +116,7 @@ export const apiErrorCodes = Object.keys(table) as ApiErrorCode[];
 export interface ApiErrorDetail {
   /** Dotted path, such as `loras.0.scale`. */
   readonly field: string;
-  /** What is allowed: "a whole number from 1 to 40". */
+  /** What is allowed: "a whole number from 1 to …". */
   readonly message: string;
 }
 
