@@ -1,8 +1,8 @@
-import { createEngineClient } from '../lib/predictions/engine-client';
 import { Queue } from '../lib/predictions/queue';
 import type { RunState } from '../lib/predictions/run-state';
 import { Runner } from '../lib/predictions/runner';
 import { PredictionStore } from '../lib/predictions/store';
+import { engine } from './engine';
 import { keepAwake, warnOnLeave } from './shared/browser';
 import { announceRuns } from './shared/finished';
 import { percentDone } from './shared/run-progress';
@@ -26,9 +26,7 @@ export function getQueue(): Queue {
 function createRunner(): Runner {
   const created = new Runner(
     new PredictionStore(),
-    createEngineClient(
-      () => new Worker(new URL('../workers/engine.ts', import.meta.url), { type: 'module' }),
-    ),
+    engine,
     async (file) => (await import('../lib/video/image')).readImageFile(file),
     async (name) => {
       // The library is large, and the page must not wait for it.

@@ -46,6 +46,18 @@ test('the help opens at a section, and axe finds nothing on it', full, async ({ 
     for (const code of Object.keys(errorPlaces)) {
       await expect(page.locator(`#${code}`)).toHaveCount(1);
     }
+    await test.step('the search leaves the answers that have all of its words', async () => {
+      const search = page.getByRole('searchbox', { name: 'Search the help' });
+      await search.fill('GPU  memory smaller');
+      await expect(page.getByRole('status').filter({ hasText: /^\d answers?$/ })).toBeVisible();
+      await expect(
+        page.getByRole('heading', { name: 'Not enough memory on the GPU' }),
+      ).toBeVisible();
+      await expect(page.getByRole('heading', { name: 'Your first video' })).toHaveCount(0);
+      await search.fill('zebra');
+      await expect(page.getByText('No answer has these words.')).toBeVisible();
+      await expectAccessible(page);
+    });
     await page.goto('/help#OUT_OF_MEMORY');
     const memory = page.getByRole('heading', { name: 'Not enough memory on the GPU' });
     await expect(memory).toBeInViewport();

@@ -75,7 +75,7 @@ test(
 );
 
 test(
-  'a worker token connects a tab, which the page counts; revoking it disconnects the tab',
+  'a browser that is signed in serves after one click; the page counts it, and revoking its token disconnects it',
   full,
   async ({ page, context, caller }) => {
     const keys = new KeysPage(page);
@@ -84,12 +84,16 @@ test(
     await expect(keys.workers).toContainText(/of your workers (is|are) connected/);
     const name = `Desk ${token.slice(-6)}`;
     await acceptTerms(page);
-    const worker = await keys.createKey(name, 'Worker token');
+    await keys.createKey('Another machine', 'Worker token');
     await expect(keys.created.getByRole('link', { name: 'Serve' })).toBeVisible();
 
     const serve = new ServePage(await context.newPage());
-    await serve.open();
-    await serve.connect(worker, { name });
+    await new KeysPage(serve.page).open();
+    await serve.page.getByRole('link', { name: 'Serve with this browser' }).click();
+    await expect(serve.form).toContainText('You are signed in');
+    await expect(serve.token).toBeHidden();
+    await test.step('signed in', () => expectAccessible(serve.page));
+    await serve.connect(null, { name });
     await serve.waitFor('idle');
     const line = keys.workers.getByRole('listitem').filter({ hasText: name });
     // The tab knows that it is connected before the server has heard from it what it can do.

@@ -120,7 +120,6 @@ test(
   'the file and the link of a video tell what is ticked, and nothing else, until it is taken back',
   full,
   async ({ browser, page, caller }) => {
-    await new KeysPage(page).openLink(await caller.signInToken());
     const studio = new StudioPage(page);
     await studio.open();
     await storedVideos(page);
@@ -137,7 +136,19 @@ test(
     };
     const close = () => dialog.getByRole('button', { name: 'Close', exact: true }).click();
 
-    await cards.first().click();
+    await test.step('signing in leads back to the dialog', async () => {
+      await cards.first().click();
+      await shareButton.click();
+      await dialog.getByRole('link', { name: 'Sign in' }).click();
+      await expect(new KeysPage(page).signIn).toBeVisible();
+      // The link of the terminal opens another tab.
+      const tab = await page.context().newPage();
+      await new KeysPage(tab).openLink(await caller.signInToken());
+      await tab.close();
+      await expect(dialog).toContainText('an address of this computer alone');
+      expect(page.url()).toBe(`${caller.origin}/`);
+      await close();
+    });
     await studio.result.getByText(/ · seed 987654321 · /).click();
     await expect(studio.result.getByText('Inside a download')).toBeVisible();
     const download = await studio.download();

@@ -10,6 +10,7 @@ import {
 } from '../../lib/contract';
 import type { SourceLora } from '../../lib/predictions/loras';
 import { readVideo } from '../../lib/predictions/videos';
+import { engine } from '../engine';
 import { getRunner } from '../runner';
 import { downloadFile } from '../shared/browser';
 import { videoToSave } from '../shared/saved-video';
@@ -76,7 +77,7 @@ function report(event: ProgressEvent): void {
 }
 
 async function withEngine<T>(work: (api: EngineApi) => Promise<T>): Promise<T> {
-  const { api, crashed } = getRunner().engine.open();
+  const { api, crashed } = engine.open();
   return Promise.race([work(api), crashed]);
 }
 

@@ -1,7 +1,7 @@
 'use client';
 
 import Link from 'next/link';
-import { type ReactNode, useEffect } from 'react';
+import { type ReactNode, useEffect, useState } from 'react';
 import { appPath } from '../../lib/contract';
 import { Picture } from '../shared/icons';
 import { SiteHeader } from '../shared/site-header';
@@ -10,7 +10,7 @@ import '../texts/en/help';
 import help from '../texts/en/help.json';
 import { errorsAt } from './error-places';
 
-const { contents: _, ...catalogue } = help;
+const { contents: _, search: __, found: ___, ...catalogue } = help;
 /** The sections in their order. A part has an id of its own, and a heading where its text has a title. */
 const sections = Object.entries(catalogue).map(([id, { title: _, ...texts }]) => ({
   id,
@@ -43,6 +43,23 @@ const tags = {
   settings: linkTo('/settings'),
   terms: linkTo('/terms'),
 };
+
+const plain = (words: ReactNode) => words;
+const plainTags = Object.fromEntries(Object.keys(tags).map((tag) => [tag, plain]));
+
+/** The sections with the answers that have all words of a search in them or in their headings. */
+function find(search: string): typeof sections {
+  const words = search.toLowerCase().split(/\s+/);
+  const found = sections.map((section) => ({
+    ...section,
+    parts: section.parts.filter((part) => {
+      const titles = [section.title, part.title].map((title) => title && t(title));
+      const text = [titles, t.rich(part.text, plainTags)].flat(9).join(' ').toLowerCase();
+      return words.every((word) => text.includes(word));
+    }),
+  }));
+  return found.filter(({ parts }) => parts.length > 0);
+}
 
 /** The anchors of the errors that a part explains: `/help#DEVICE_LOST`. */
 function Anchors({ of }: { of: Part }) {
@@ -106,6 +123,9 @@ function Topic({ part, title }: { part: Part; title: TextKey }) {
 
 /** How to use the app: one page, in the language of the page, with an anchor for each answer and each error. */
 export function HelpPage() {
+  const [search, setSearch] = useState('');
+  const found = find(search);
+  const count = found.reduce((sum, { parts }) => sum + parts.length, 0);
   useEffect(() => {
     // In another language than English the page is rendered anew, below where the browser has scrolled to.
     document.getElementById(location.hash.slice(1))?.scrollIntoView();
@@ -116,10 +136,22 @@ export function HelpPage() {
       <main id="main" tabIndex={-1} className="docs stack page-width gap-0 help">
         <header className="docs-head stack gap-14 prose">
           <h1>{t('common.help')}</h1>
+          <search>
+            <input
+              type="search"
+              aria-label={t('help.search')}
+              placeholder={t('help.search')}
+              value={search}
+              onChange={(event) => setSearch(event.target.value)}
+            />
+          </search>
+          <p className="field-hint" role="status">
+            {search.trim() !== '' && t('help.found', { count })}
+          </p>
         </header>
         <nav className="contents" aria-label={t('help.contents')}>
           <ol>
-            {sections.map(({ id, title }) => (
+            {found.map(({ id, title }) => (
               <li key={id}>
                 <a href={`#${id}`}>{t(title)}</a>
               </li>
@@ -127,14 +159,15 @@ export function HelpPage() {
           </ol>
         </nav>
         <article className="docs-text min-0">
-          {sections.map(({ id, title, parts }, place) => {
-            const List = place === 0 ? 'ol' : 'ul';
+          {found.map(({ id, title, parts }) => {
+            const isFirst = id === sections[0]?.id;
+            const List = isFirst ? 'ol' : 'ul';
             const items = parts.filter((part) => part.title === null);
             return (
               <section key={id} aria-labelledby={id}>
                 <h2 id={id}>{t(title)}</h2>
                 {items.length > 0 && (
-                  <List className={place === 0 ? 'steps' : undefined}>
+                  <List className={isFirst ? 'steps' : undefined}>
                     {items.map((part) => (
                       <Item key={part.id} part={part} />
                     ))}

@@ -1,6 +1,13 @@
+import { useRouter } from 'next/navigation';
 import { useCallback, useEffect, useReducer, useRef } from 'react';
 import { KinoraError } from '../../lib/contract';
-import { forgetSession, mayBeSignedIn, rememberSession } from '../shared/session';
+import {
+  forgetSession,
+  mayBeSignedIn,
+  rememberSession,
+  sessionKey,
+  sharedAfterSignIn,
+} from '../shared/session';
 import { askTerms } from '../shared/terms-store';
 import { errorTexts, t } from '../texts';
 import '../texts/en/keys';
@@ -57,7 +64,13 @@ export function useKeys() {
   );
 
   useOpening(signIn, load, () => change({ type: 'signedOut' }));
-  useReload(load, state.status === 'signed-in');
+  const router = useRouter();
+  const isSignedIn = state.status === 'signed-in';
+  useEffect(() => {
+    const sharing = sharedAfterSignIn();
+    if (isSignedIn && sharing !== null) router.replace(`/?sharing=${sharing}`);
+  }, [isSignedIn, router]);
+  useReload(load, isSignedIn);
 
   const act = async (work: () => Promise<void>) => {
     changes.current++;
@@ -125,8 +138,14 @@ function useOpening(
         else signedOut.current();
       }
     }
+    // The link of the terminal opens a tab of its own.
+    const follow = ({ key }: StorageEvent) => key === sessionKey && mayBeSignedIn() && void load();
     window.addEventListener('hashchange', openLink);
-    return () => window.removeEventListener('hashchange', openLink);
+    window.addEventListener('storage', follow);
+    return () => {
+      window.removeEventListener('hashchange', openLink);
+      window.removeEventListener('storage', follow);
+    };
   }, [signIn, load]);
 }
 

@@ -213,7 +213,7 @@ function ModelFacts(props: {
             ? t('models.installed')
             : sharedChecker
               ? t('models.installedWith', { name: sharedChecker })
-              : t('models.missing')}
+              : t(origin === 'bundled' ? 'models.builtInCheck' : 'models.missing')}
         </Fact>
       )}
       <Fact name={t('models.origin')}>{t(origins[origin])}</Fact>

@@ -1,9 +1,9 @@
 import Link from 'next/link';
-import type { ErrorRecord, ModelEntry } from '../../lib/contract';
+import type { ModelEntry } from '../../lib/contract';
 import { BackendField, describedBy, FieldNotes, Switch } from '../shared/fields';
 import { ModelField } from '../shared/model-field';
 import type { ModelList } from '../shared/use-models';
-import { errorSentences, t } from '../texts';
+import { t } from '../texts';
 import '../texts/en/keys';
 import '../texts/en/serve';
 import type { ConnectValues } from './use-connect';
@@ -14,12 +14,44 @@ export function ConnectForm(props: {
   change: (values: Partial<ConnectValues>) => void;
   models: ModelList;
   model: ModelEntry | undefined;
-  tokenError: ErrorRecord | null;
+  tokenError: string | null;
+  /** The token is then made by *Connect*. */
+  signedIn: boolean;
   connected: boolean;
   onConnect: () => void;
 }) {
-  const { values, change, models, model, tokenError, connected, onConnect } = props;
-  const error = tokenError ? errorSentences(tokenError) : undefined;
+  const { values, change, models, model, tokenError, connected, signedIn, onConnect } = props;
+  const error = tokenError ?? undefined;
+  const tokenField = (
+    <div className="field">
+      <label htmlFor="token">{t('keys.kindWorker')}</label>
+      <input
+        id="token"
+        type="password"
+        autoComplete="off"
+        spellCheck={false}
+        value={values.token}
+        {...describedBy('token', error, true)}
+        onChange={(event) => change({ token: event.target.value })}
+      />
+      <FieldNotes
+        id="token"
+        error={error}
+        hint={t.rich('serve.tokenFrom', {
+          keys: (name) => (
+            <Link href="/keys" prefetch={false}>
+              {name}
+            </Link>
+          ),
+        })}
+      />
+      <Switch
+        name={t('serve.remember')}
+        checked={values.remember}
+        onChange={(remember) => change({ remember })}
+      />
+    </div>
+  );
   return (
     <form
       className="panel connect"
@@ -31,34 +63,17 @@ export function ConnectForm(props: {
     >
       <h2 id="connect-title">{t('serve.connectTab')}</h2>
       <fieldset className="stack gap-20" disabled={connected}>
-        <div className="field">
-          <label htmlFor="token">{t('keys.kindWorker')}</label>
-          <input
-            id="token"
-            type="password"
-            autoComplete="off"
-            spellCheck={false}
-            value={values.token}
-            {...describedBy('token', error, true)}
-            onChange={(event) => change({ token: event.target.value })}
-          />
-          <FieldNotes
-            id="token"
-            error={error}
-            hint={t.rich('serve.tokenFrom', {
-              keys: (name) => (
-                <Link href="/keys" prefetch={false}>
-                  {name}
-                </Link>
-              ),
-            })}
-          />
-          <Switch
-            name={t('serve.remember')}
-            checked={values.remember}
-            onChange={(remember) => change({ remember })}
-          />
-        </div>
+        {signedIn ? (
+          <div className="field">
+            <p className="info">{t('serve.tokenMade')}</p>
+            <details className="more" open={tokenError !== null || undefined}>
+              <summary>{t('serve.otherToken')}</summary>
+              {tokenField}
+            </details>
+          </div>
+        ) : (
+          tokenField
+        )}
         <div className="field">
           <label htmlFor="name">{t('serve.workerName')}</label>
           <input

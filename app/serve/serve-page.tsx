@@ -65,6 +65,7 @@ export function ServePage() {
             model={model}
             connected={connected}
             tokenError={form.tokenError}
+            signedIn={form.signedIn}
             onConnect={() => void form.connect()}
           />
           <div className="column stack gap-24">

@@ -1,15 +1,14 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
-import {
-  type Backend,
-  type ErrorRecord,
-  type ModelEntry,
-  sizes,
-  toKinoraError,
-} from '../../lib/contract';
+import { type Backend, type ModelEntry, sizes, toKinoraError } from '../../lib/contract';
 import type { ServeOptions } from '../../lib/worker/api';
+import { AdminError, admin } from '../keys/admin-client';
+import { emptyForm, requestOf } from '../keys/keys-view';
 import { changeDevice, deviceOptions, useDevice } from '../shared/device';
 import { backendOfRun, type GpuState, shownBackend } from '../shared/gpu';
+import { forgetSession, mayBeSignedIn } from '../shared/session';
 import { askTerms } from '../shared/terms-store';
+import { errorSentences, t } from '../texts';
+import '../texts/en/keys';
 import { checkToken, getServing } from './serving-store';
 import { browserName, loadSettings, saveSettings } from './settings';
 
@@ -42,9 +41,11 @@ export function useConnect(
   const device = useDevice();
   const backend = shownBackend(device, gpu);
   const values: ConnectValues = useMemo(() => ({ ...typed, backend }), [typed, backend]);
-  const [tokenError, setTokenError] = useState<ErrorRecord | null>(null);
+  const [tokenError, setTokenError] = useState<string | null>(null);
+  const [signedIn, setSignedIn] = useState(false);
   const reconnect = useRef(false);
   useEffect(() => {
+    setSignedIn(mayBeSignedIn());
     const stored = loadSettings();
     const name = stored?.name || browserName(navigator.userAgent);
     const { token = null, model = '', connected = false } = stored ?? {};
@@ -62,19 +63,29 @@ export function useConnect(
   const connect = useCallback(async () => {
     if (!model?.ready || hub === null) return;
     try {
-      const token = checkToken(values.token);
+      const makes = signedIn && values.token.trim() === '';
+      if (!makes) checkToken(values.token);
       if (!(await askTerms())) return;
-      save(values, model, true);
+      const made = makes && { token: await makeToken(values.name), remember: true };
+      const kept = { ...values, ...made };
+      setTyped(kept);
+      save(kept, model, true);
       void getServing().connect({
         ...optionsOf(model, hub),
-        token,
-        name: values.name.trim(),
+        token: kept.token.trim(),
+        name: kept.name.trim(),
         device: { backend: await backendOfRun(), ...deviceOptions() },
       });
     } catch (thrown) {
-      setTokenError(toKinoraError(thrown).toRecord());
+      if (thrown instanceof AdminError && thrown.status === 401) {
+        forgetSession();
+        setSignedIn(false);
+        return setTokenError(t('keys.sessionEnded'));
+      }
+      const ofServer = thrown instanceof AdminError;
+      setTokenError(ofServer ? thrown.message : errorSentences(toKinoraError(thrown).toRecord()));
     }
-  }, [values, model, hub]);
+  }, [values, model, hub, signedIn]);
 
   const disconnect = useCallback(() => {
     if (model) save(values, model, false);
@@ -88,7 +99,12 @@ export function useConnect(
     void connect();
   }, [model, hub, connect]);
 
-  return { values, change, connect, disconnect, model, tokenError };
+  return { values, change, connect, disconnect, model, tokenError, signedIn };
+}
+
+/** Makes a worker token for this browser. @throws AdminError */
+async function makeToken(name: string): Promise<string> {
+  return (await admin.createKey(requestOf({ ...emptyForm, kind: 'worker', name }))).key;
 }
 
 /** The options of a connection that follow from the model and the page. */

@@ -12,7 +12,7 @@ import { reportText } from '../../lib/models/wan/speed/text';
 import { gpuLock } from '../../lib/predictions/locks';
 import { createWorkerClient } from '../../lib/predictions/worker-client';
 import { version } from '../../package.json';
-import { getRunner } from '../runner';
+import { engine } from '../engine';
 import { Problem } from '../shared/messages';
 import { t } from '../texts';
 import '../texts/en/settings';
@@ -91,7 +91,7 @@ export function GpuReport() {
 function measure(onReport: (report: SpeedReport) => void, signal: AbortSignal): Promise<void> {
   return navigator.locks.request(gpuLock, { ifAvailable: true }, async (lock) => {
     if (!lock) throw new KinoraError('BUSY');
-    await getRunner().engine.open().api.unload();
+    await engine.open().api.unload();
     const { api, crashed } = client.open();
     try {
       const model = appUrl('/models/wan2.2-ti2v-5b/').href;

@@ -21,6 +21,7 @@ import {
 } from '../../lib/gpu/kernels/record';
 import { gpuLock } from '../../lib/predictions/locks';
 import { loadSetting } from '../../lib/predictions/settings';
+import { engine } from '../engine';
 import { getRunner } from '../runner';
 import { changeDevice, useDevice } from '../shared/device';
 import { Choice } from '../shared/fields';
@@ -54,7 +55,8 @@ export function GpuSection({ gpu }: { gpu: GpuState }) {
       <p className="field-hint">{nameOf(gpu)}</p>
       {missing && missing.code !== 'ADAPTER_SOFTWARE' && <Problem error={missing} />}
       {report && (
-        <>
+        <details className="more">
+          <summary>{t('settings.expert')}</summary>
           <KernelField
             setting={setting}
             offered={offered}
@@ -62,10 +64,10 @@ export function GpuSection({ gpu }: { gpu: GpuState }) {
             onChange={(chosen) => changeDevice({ kernels: chosen })}
           />
           {setting !== 'runtime' && <Measured record={record} setting={setting} report={report} />}
-        </>
+          <GpuReport />
+        </details>
       )}
       <Actions gpu={gpu} report={report} record={record} setting={setting} />
-      {report && <GpuReport />}
     </section>
   );
 }
@@ -213,7 +215,7 @@ function Actions(props: {
   );
 }
 
-const engineApi = () => getRunner().engine.open().api;
+const engineApi = () => engine.open().api;
 
 /** Measures the kernels again. @throws KinoraError `BUSY` while a video is being made */
 function tuneAgain(
@@ -222,7 +224,7 @@ function tuneAgain(
 ): Promise<void> {
   return navigator.locks.request(gpuLock, { ifAvailable: true }, async (lock) => {
     if (!lock) throw new KinoraError('BUSY');
-    const { api, crashed } = getRunner().engine.open();
+    const { api, crashed } = engine.open();
     const tuned = api.tune(setting, (event) => {
       if (event.type === 'tuning') onProgress(event);
     });
@@ -231,7 +233,7 @@ function tuneAgain(
       await api.unload();
     } catch (thrown) {
       // The worker's end frees the rest of a lost device.
-      getRunner().engine.close();
+      engine.close();
       throw thrown;
     }
   });

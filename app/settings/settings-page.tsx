@@ -9,7 +9,7 @@ import { RemovalDialog } from '../models/removal-dialog';
 import { StorageBar } from '../models/storage-bar';
 import { useLibraryActions } from '../models/use-library-actions';
 import { changeDevice, useDevice } from '../shared/device';
-import { BackendField, MemoryField } from '../shared/fields';
+import { BackendField, MemoryField, Switch } from '../shared/fields';
 import { type GpuState, shownBackend, useGpu } from '../shared/gpu';
 import { SiteHeader } from '../shared/site-header';
 import { t } from '../texts';
@@ -84,6 +84,12 @@ function Computing({ gpu }: { gpu: GpuState }) {
         onChange={(name) => changeDevice({ backend: name })}
       />
       <MemoryField device={device} onChange={changeDevice} />
+      <Switch
+        name={t('settings.safetyCheck')}
+        hint={t('settings.safetyCheckHint')}
+        checked={device.safetyChecker}
+        onChange={(safetyChecker) => changeDevice({ safetyChecker })}
+      />
     </section>
   );
 }

@@ -53,22 +53,6 @@ export function StoredKinds(props: {
       <ul className="kinds">
         <StoredModels library={library} page={page} actions={actions} />
         <StoredVideos onDelete={free} />
-        {runs && (
-          <Kind
-            name={t('settings.latents')}
-            bytes={runs.latents}
-            hint={t('settings.latentsHint', { limit: formatBytes(keptLatentsLimit) })}
-          >
-            <button
-              type="button"
-              className="danger"
-              disabled={runs.latents === 0}
-              onClick={() => free(() => sweepRuns(getRunner().store, 0))}
-            >
-              {t('settings.deleteLatents')}
-            </button>
-          </Kind>
-        )}
         {runs && runs.interrupted > 0 && (
           <Kind
             name={t('settings.interrupted')}
@@ -89,6 +73,27 @@ export function StoredKinds(props: {
           </Kind>
         )}
       </ul>
+      {runs && (
+        <details className="more">
+          <summary>{t('settings.expert')}</summary>
+          <ul className="kinds">
+            <Kind
+              name={t('settings.latents')}
+              bytes={runs.latents}
+              hint={t('settings.latentsHint', { limit: formatBytes(keptLatentsLimit) })}
+            >
+              <button
+                type="button"
+                className="danger"
+                disabled={runs.latents === 0}
+                onClick={() => free(() => sweepRuns(getRunner().store, 0))}
+              >
+                {t('settings.deleteLatents')}
+              </button>
+            </Kind>
+          </ul>
+        </details>
+      )}
       <Outcome doing={undefined} done={undefined} problem={problem ?? undefined} />
     </>
   );

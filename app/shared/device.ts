@@ -9,7 +9,7 @@ import {
 import { t } from '../texts';
 import { StoredValue } from './stored-value';
 
-/** What computes the videos of this browser, and how much of it: the same in the studio and in the settings. */
+/** What computes the videos of this browser, and whether they are checked: the same in the studio and in the settings. */
 export interface DeviceSetting {
   /** What a person has chosen; null for what is usual on the GPU of this browser (`gpu.tsx`). */
   readonly backend: Backend | null;
@@ -17,11 +17,12 @@ export interface DeviceSetting {
   readonly memoryBudget: string;
   /** What computes on the GPU; null for what is usual on it. */
   readonly kernels: KernelSetting | null;
+  readonly safetyChecker: boolean;
 }
 
 const stored = new StoredValue<DeviceSetting>(
   'kinora:device',
-  { backend: null, memoryBudget: '', kernels: null },
+  { backend: null, memoryBudget: '', kernels: null, safetyChecker: true },
   read,
 );
 
@@ -31,7 +32,8 @@ function read(json: unknown): DeviceSetting | undefined {
   const { memoryBudget } = stored;
   const backend = backends.find((name) => name === stored.backend) ?? null;
   const kernels = kernelSettings.find((setting) => setting === stored.kernels) ?? null;
-  return typeof memoryBudget === 'string' ? { backend, memoryBudget, kernels } : undefined;
+  if (typeof memoryBudget !== 'string') return undefined;
+  return { backend, memoryBudget, kernels, safetyChecker: stored.safetyChecker !== false };
 }
 
 /** The setting as it is now; on the server the default. */
@@ -44,8 +46,9 @@ export function changeDevice(changes: Partial<DeviceSetting>): void {
     backend: changes.backend ?? before.backend,
     memoryBudget: changes.memoryBudget ?? before.memoryBudget,
     kernels: changes.kernels ?? before.kernels,
+    safetyChecker: changes.safetyChecker ?? before.safetyChecker,
   };
-  const names = ['backend', 'memoryBudget', 'kernels'] as const;
+  const names = ['backend', 'memoryBudget', 'kernels', 'safetyChecker'] as const;
   if (names.some((name) => after[name] !== before[name])) stored.set(after);
 }
 

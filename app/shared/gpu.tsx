@@ -8,6 +8,7 @@ import {
   toKinoraError,
   usualBackend,
 } from '../../lib/contract';
+import { engine } from '../engine';
 import { errorTexts, t } from '../texts';
 import { type DeviceSetting, getDevice } from './device';
 import { HelpLink } from './messages';
@@ -55,9 +56,6 @@ function usualOn({ outcome, software }: DeviceReport): Backend {
 }
 
 async function probe(): Promise<DeviceReport> {
-  // With the database, which the first paint does not wait for.
-  const { getRunner } = await import('../runner');
-  const { engine } = getRunner();
   const { api, crashed } = engine.open();
   try {
     return await Promise.race([api.probe(), crashed]);

@@ -2,7 +2,7 @@
  * The time until which the session cookie may be valid, in this browser's storage. Scripts cannot read the
  * cookie, and a request without a session would print an error in the browser's console.
  */
-const sessionKey = 'kinora-session-until';
+export const sessionKey = 'kinora-session-until';
 const sessionMs = 7 * 24 * 3_600_000;
 
 /** Called after a sign-in. */
@@ -33,3 +33,10 @@ function writeSession(value: string | null): void {
     // Storage is disabled: the next visit asks for a new sign-in.
   }
 }
+
+/** Address of the Keys page that leads back to the share of a video, by the id of its prediction, after signing in. */
+export const signInToShare = (id: string): string => `/keys?sharing=${id}`;
+
+/** The id in {@link signInToShare}, also in the address of the studio that it leads back to; null without one. */
+export const sharedAfterSignIn = (): string | null =>
+  new URLSearchParams(location.search).get('sharing');

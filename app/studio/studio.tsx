@@ -23,8 +23,10 @@ import { isAtRest } from '../../lib/predictions/prediction-state';
 import { useFormAtSide } from '../shared/browser';
 import { useDevice } from '../shared/device';
 import { expectImage, noteVideos } from '../shared/expected-image';
+import { useActed } from '../shared/first-act';
 import { GpuActions, GpuBadge, gpuProblem, useGpu } from '../shared/gpu';
 import { Problem } from '../shared/messages';
+import { sharedAfterSignIn } from '../shared/session';
 import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
 import { t } from '../texts';
@@ -46,7 +48,7 @@ import { useGenerate } from './run/use-generate';
 import { useShortcuts } from './shortcuts';
 import { isCpuEnough, Stage } from './stage';
 import { useActions } from './use-actions';
-import { type Data, follow, loadData, useQueue, useShownRun, useStored } from './use-data';
+import { type Data, follow, loadData, useNew, useQueue, useShownRun, useStored } from './use-data';
 
 // There is nothing in them before the database is read.
 const Gallery = lazy(async () => ({ default: (await import('./gallery/gallery')).Gallery }));
@@ -267,6 +269,8 @@ function Stages(studio: StudioState) {
 function Collections(studio: StudioState) {
   const { busy, shown, shownId, actions, deletions, report } = studio;
   const predictions = studio.predictions ?? noPredictions;
+  const acted = useActed();
+  if (predictions.length === 0 && !acted) return null;
   return (
     <div className="collections stack gap-24 min-0">
       <Suspense>
@@ -292,10 +296,14 @@ function Collections(studio: StudioState) {
 function usePredictions() {
   const run = useShownRun();
   const busy = run.status !== 'idle';
-  const { predictions, error } = useStored(readPredictions) ?? {};
+  const isNew = useNew();
+  const stored = useStored(readPredictions) ?? (isNew ? { predictions: noPredictions } : {});
+  const { predictions, error }: StoredPredictions = stored;
   const working = predictions?.some(({ status }) => status === 'processing') ?? true;
   /** The prediction that is shown; `null` means the newest that has ended. */
   const [shownId, setShownId] = useState<string | null>(null);
+  // Back from signing in, which the dialog of this video asked for.
+  useEffect(() => setShownId(sharedAfterSignIn()), []);
   const recovered = useRecovery();
   const ended = useMemo(
     () => predictions?.filter(isAtRest).sort((a, b) => endOf(b).localeCompare(endOf(a))),

@@ -2,14 +2,43 @@ import { useEffect, useState, useSyncExternalStore } from 'react';
 import type { QueuePause, QueueState } from '../../lib/predictions/queue';
 import { idle, type RunState } from '../../lib/predictions/run-state';
 import type { Waiting } from '../../lib/predictions/store';
+import { firstAct } from '../shared/first-act';
 import type * as StudioData from './data';
 
 export type Data = typeof StudioData;
 
 let data: Data | null = null;
 
-/** Runner, queue and database of this page. They are large: the form can be filled in before they are here. */
+/** Whether this browser has nothing of the app yet, so that there is nothing to show before a person does something. */
+let isNew: Promise<boolean> | null = null;
+
+async function hasNothing(): Promise<boolean> {
+  // An address may bring a model or a request.
+  if (window.location.search !== '') return false;
+  try {
+    return (await indexedDB.databases()).length === 0;
+  } catch {
+    return false; // Not every browser tells.
+  }
+}
+
+/** Whether there is nothing to read; false until that is known. */
+export function useNew(): boolean {
+  const [known, setKnown] = useState(false);
+  useEffect(() => {
+    isNew ??= hasNothing();
+    void isNew.then(setKnown);
+  }, []);
+  return known;
+}
+
+/**
+ * Runner, queue and database of this page. They are large: the form can be filled in before they are here, and where
+ * nothing is stored they come with the first act of a person.
+ */
 export async function loadData(): Promise<Data> {
+  isNew ??= hasNothing();
+  if (await isNew) await firstAct();
   data ??= await import('./data');
   return data;
 }

@@ -29,6 +29,12 @@ export class KeysPage {
     this.terms = page.getByRole('dialog', { name: 'Terms of use' });
   }
 
+  /** Opens the page in a browser that is signed in. */
+  async open(): Promise<void> {
+    await this.page.goto('/keys');
+    await expect(this.signOutButton).toBeVisible();
+  }
+
   /** Opens a sign-in link and waits until the browser is signed in. */
   async openLink(token: string): Promise<void> {
     await this.page.goto(`/keys#sign-in=${token}`);

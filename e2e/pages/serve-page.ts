@@ -40,14 +40,15 @@ export class ServePage {
   /**
    * Fills in the form with the tiny model, and connects. The CPU computes where nothing is chosen: the GPU is emulated.
    *
+   * @param token null where the page makes one
    * @param backend what is chosen; nothing when absent
    * @param remember whether the browser is to keep the token and connect again
    */
   async connect(
-    token: string,
+    token: string | null,
     { name = 'A tab', backend = '', remember = false } = {},
   ): Promise<void> {
-    await this.token.fill(token);
+    if (token !== null) await this.token.fill(token);
     await this.name.fill(name);
     if (remember) await this.form.getByLabel(/^Remember it/).check();
     await this.form.getByLabel('Model', { exact: true }).selectOption('tiny');

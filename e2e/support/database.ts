@@ -1,4 +1,5 @@
 import type { Page } from 'playwright';
+import { expect } from 'playwright/test';
 
 /**
  * Reads or changes one object store of the app's database from a page of the app.
@@ -36,12 +37,19 @@ export function databaseRows(
   );
 }
 
+/** Waits until the studio has read its database, which it makes when somebody moves the pointer. */
+export async function untilRead(page: Page): Promise<void> {
+  await page.mouse.move(1, 1);
+  await expect(() => databaseRows(page, 'drafts')).toPass();
+  await page.locator('.stage:not(.loading)').waitFor();
+}
+
 /**
  * Puts rows into the app's database while no page of the app with a database of its own is open, which
  * could write over them: the studio saves its form whenever it is left.
  */
 export async function storeRows(page: Page, store: string, rows: readonly object[]): Promise<void> {
-  await page.locator('.stage:not(.loading)').waitFor();
+  await untilRead(page);
   await page.goto('/terms');
   await databaseRows(page, store, rows);
 }

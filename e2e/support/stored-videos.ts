@@ -1,6 +1,7 @@
 import type { Page } from 'playwright';
 import { type GenerationResult, type Prediction, parseParameters } from '../../lib/contract';
 import { newPrediction, resultOf } from '../../lib/predictions/testing/prediction';
+import { untilRead } from './database';
 
 /** The n-th prediction of a list, the first of which is the newest; its seed is n. */
 export function storedRow(
@@ -51,7 +52,7 @@ export async function storePredictions(
   posters = false,
 ): Promise<void> {
   const base64 = Buffer.from(video).toString('base64');
-  await page.locator('.stage:not(.loading)').waitFor();
+  await untilRead(page);
   // The studio deletes videos without a row when it starts.
   await page.goto('/terms');
   await page.evaluate(

@@ -2,23 +2,13 @@ import type { ComponentProps, ReactNode } from 'react';
 import {
   lastImageSeconds,
   parameterRanges,
-  resolveSeed,
   type Size,
   type SwitchName,
   sizes,
   switches,
 } from '../../../lib/contract';
-import { CheckerDownload, useChecker } from '../../shared/checker';
-import {
-  BackendField,
-  Choice,
-  describedBy,
-  FieldNotes,
-  MemoryField,
-  Switch,
-} from '../../shared/fields';
+import { Choice, describedBy, FieldNotes } from '../../shared/fields';
 import { FinisherDownload } from '../../shared/finisher';
-import { DiceIcon } from '../../shared/icons';
 import { type TextKey, t } from '../../texts';
 import '../../texts/en/form';
 import { useFields } from './form-context';
@@ -176,74 +166,5 @@ export function SwitchField(props: { name: SwitchName; refusal?: string | undefi
       </label>
       {isOn && network && <FinisherDownload part={network} />}
     </>
-  );
-}
-
-/** The seed, with a button that sets a random one. */
-export function SeedField() {
-  const { values, errors, set } = useFields();
-  const error = errors.seed;
-  const { min, max, step } = parameterRanges.seed;
-  return (
-    <div className="field">
-      <label htmlFor="seed">{t('form.numbers.seed')}</label>
-      <div className="row">
-        <input
-          id="seed"
-          type="number"
-          inputMode="numeric"
-          min={min}
-          max={max}
-          step={step}
-          value={values.seed}
-          {...describedBy('seed', error, true)}
-          onChange={(event) => set({ seed: event.target.value })}
-        />
-        <button
-          type="button"
-          className="icon"
-          title={t('form.randomSeed')}
-          aria-label={t('form.randomSeed')}
-          onClick={() => set({ seed: String(resolveSeed(-1)) })}
-        >
-          <DiceIcon />
-        </button>
-      </div>
-      <FieldNotes id="seed" error={error} hint={t('form.seedHint')} />
-    </div>
-  );
-}
-
-/** Backend, memory limit and safety check. */
-export function AdvancedFields() {
-  const { values, set } = useFields();
-  return (
-    <>
-      <BackendField backend={values.backend} onChange={(backend) => set({ backend })} />
-      <MemoryField device={values} onChange={set} />
-      <SafetyField />
-    </>
-  );
-}
-
-/** The switch of the safety check, and whether this browser has the checker. */
-function SafetyField() {
-  const { values, model, set } = useFields();
-  const checker = useChecker(model?.manifest.id ?? '');
-  const isEnabled = values.safetyChecker;
-  return (
-    <fieldset className="field">
-      <legend>{t('form.safety')}</legend>
-      <Switch
-        name={t('form.safetyCheck')}
-        hint={
-          t('form.safetyHint') +
-          (isEnabled && checker.status === 'absent' ? ` ${t('form.checkerAbsent')}` : '')
-        }
-        checked={isEnabled}
-        onChange={(safetyChecker) => set({ safetyChecker })}
-      />
-      {isEnabled && <CheckerDownload checker={checker} />}
-    </fieldset>
   );
 }

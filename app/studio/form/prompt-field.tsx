@@ -1,6 +1,7 @@
 import { lazy, Suspense, useEffect, useState } from 'react';
 import { typeInto } from '../../shared/browser';
 import { describedBy, FieldNotes } from '../../shared/fields';
+import { useActed } from '../../shared/first-act';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import type { OptimizerApi, PromptLength } from '../../../lib/contract';
@@ -26,6 +27,7 @@ export function PromptField() {
   const type = (text: string) => set(typedPrompt(text, optimization));
   const { prompt, optimization } = values;
   const { state, start } = improve;
+  const acted = useActed();
   const running = state.status === 'running';
   const idle = running || busy || prompt.trim() === '' || error !== undefined;
   return (
@@ -62,9 +64,11 @@ export function PromptField() {
         onPrompt={(text) => typeInto('prompt', text)}
         onReplace={(text) => set({ prompt: text })}
       />
-      <Suspense>
-        <ImproveParts values={values} improve={improve} busy={busy} />
-      </Suspense>
+      {(acted || optimization) && (
+        <Suspense>
+          <ImproveParts values={values} improve={improve} busy={busy} />
+        </Suspense>
+      )}
     </div>
   );
 }

@@ -6,6 +6,7 @@ import { t } from '../../texts';
 import '../../texts/en/form';
 import { chosenSwitches, formatBytes, formatOfFile, parameterRanges } from '../../../lib/contract';
 import { bitRateOf } from '../../../lib/video/bit-rate';
+import { firstAct, useActed } from '../../shared/first-act';
 import { GpuNotice, isEmulated } from '../../shared/gpu';
 import { isTooSlow } from '../first-run-text';
 import { forecastOf, useForecast } from './forecast';
@@ -22,15 +23,10 @@ import {
 } from './form-state';
 import { GenerateBar } from './generate-bar';
 import { ImageField } from './image-field';
-import { LoraField } from './lora-field';
-import { NegativePromptField } from './negative-prompt-field';
-import { AdvancedFields, NumberField, SeedField, SizeField, SwitchField } from './parameter-fields';
-import { PresetField } from './preset-field';
-import { ProfileField } from './profile-field';
+import { NumberField, SizeField, SwitchField } from './parameter-fields';
 import { PromptField } from './prompt-field';
-import { chosenOptions, mayGiveNoise, runOfForm, samplingOf } from './sampling';
+import { chosenOptions, runOfForm, samplingOf } from './sampling';
 import type { FieldErrors, shownErrors } from './validation';
-import { VariationsField } from './variations-field';
 
 // They follow from what came from elsewhere.
 const ReplacedNotice = lazy(async () => ({
@@ -40,9 +36,18 @@ const SharedQuestion = lazy(async () => ({
   default: (await import('./replaced-notice')).SharedQuestion,
 }));
 
+// They are unfolded by what a person does.
+const VariationsField = lazy(async () => ({
+  default: (await import('./variations-field')).VariationsField,
+}));
+const AdvancedFields = lazy(async () => ({
+  default: (await import('./advanced-fields')).AdvancedFields,
+}));
+
 /** All settings of a video, and the Generate button. */
 export const RequestForm = memo(function RequestForm() {
   const request = useRequest();
+  const acted = useActed();
   const { formRef, form, change, models, startError, fileInput, edit, shared, several } = request;
   const { notice } = fileInput;
   const { values } = form;
@@ -112,22 +117,20 @@ export const RequestForm = memo(function RequestForm() {
           </NumberField>
           <details className="more">
             <summary>{t('form.advanced')}</summary>
-            <NumberField name="num_inference_steps" />
-            <ProfileField />
-            <NegativePromptField />
-            <div className="field-pair stack gap-20 halves">
-              <NumberField name="guidance_scale" hint={t('form.guidanceHint')} />
-              <NumberField
-                name="flow_shift"
-                hint={t(mayGiveNoise(model, resolved) ? 'form.noisyShift' : 'form.flowShiftHint')}
-              />
-            </div>
-            <SeedField />
-            <LoraField />
-            <PresetField />
-            <AdvancedFields />
+            {acted && (
+              <Suspense>
+                <AdvancedFields />
+              </Suspense>
+            )}
           </details>
-          <VariationsField />
+          <details className="more">
+            <summary>{t('form.variations')}</summary>
+            {acted && (
+              <Suspense>
+                <VariationsField />
+              </Suspense>
+            )}
+          </details>
           <CodeButton />
         </div>
         <div className="request-notes stack ruled">
@@ -224,6 +227,7 @@ function useRoom(bytes: number, revision: string): boolean | null {
   useEffect(() => {
     let current = true;
     const ask = async () => {
+      await firstAct();
       const { hasRoom } = await import('../../../lib/predictions/opfs');
       const answer = await hasRoom(bytes);
       if (current) setFits(answer);
@@ -246,7 +250,9 @@ const nothing: FieldErrors = {};
 function useShownErrors(form: FormState): FieldErrors {
   const [validation, setValidation] = useState<{ shownErrors: typeof shownErrors } | null>(null);
   useEffect(() => {
-    import('./validation').then(setValidation, () => undefined);
+    firstAct()
+      .then(() => import('./validation'))
+      .then(setValidation, () => undefined);
   }, []);
   return validation?.shownErrors(form) ?? nothing;
 }

@@ -23,8 +23,7 @@ export function VariationsField() {
   const tooMany = count > maxGrid;
   const addGrid = () => changes.length > 0 && !disabled && onAdd(changes);
   return (
-    <details className="more">
-      <summary>{t('form.variations')}</summary>
+    <>
       <div className="field">
         <button
           type="button"
@@ -73,6 +72,6 @@ export function VariationsField() {
           {t('form.addToQueue', { count })}
         </button>
       </fieldset>
-    </details>
+    </>
   );
 }

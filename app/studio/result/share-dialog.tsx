@@ -16,11 +16,16 @@ import { Switch } from '../../shared/fields';
 import { HelpLink } from '../../shared/messages';
 import { imagesOf } from '../../shared/saved-video';
 import { hasServer } from '../../shared/server';
-import { forgetSession, mayBeSignedIn } from '../../shared/session';
+import {
+  forgetSession,
+  mayBeSignedIn,
+  sharedAfterSignIn,
+  signInToShare,
+} from '../../shared/session';
 import { errorTexts, t } from '../../texts';
 import '../../texts/en/share';
 import { formatDate } from '../../texts/format';
-import { changeShare, type ShareEvent } from './share-state';
+import { changeShare, type ShareEvent, type ShareState } from './share-state';
 import { shareVideo, unshareVideo } from './share-video';
 
 type Completed = Extract<Prediction, { status: 'completed' }>;
@@ -28,7 +33,10 @@ type Completed = Extract<Prediction, { status: 'completed' }>;
 /** The button that shares a finished video, with its dialog: by a link of this server, or as a file. */
 export function ShareButton(props: { prediction: Completed; file: File | null; name: string }) {
   const { prediction, file, name } = props;
-  const [state, change] = useReducer(changeShare, { status: 'closed' });
+  const [state, change] = useReducer(changeShare, prediction.id, opened);
+  useEffect(() => {
+    if (sharedAfterSignIn() !== null) history.replaceState(null, '', location.pathname);
+  }, []);
   const [include, setInclude] = useState<ShareInclude>({
     prompt: true,
     settings: true,
@@ -92,6 +100,7 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
                 name={name}
               />
               <LinkChoice
+                id={prediction.id}
                 bytes={file.size}
                 problem={state.problem}
                 onShare={() => void share(file)}
@@ -112,6 +121,10 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
     </>
   );
 }
+
+/** The dialog is open where the Keys page has led back to it. */
+const opened = (id: string): ShareState =>
+  id === sharedAfterSignIn() ? { status: 'choosing', problem: null } : { status: 'closed' };
 
 interface Inclusion {
   include: ShareInclude;
@@ -204,8 +217,13 @@ async function publicFile(
   return { copy: new File([copy], name, { type: 'video/mp4' }), hasImage };
 }
 
-function LinkChoice(props: { bytes: number; problem: string | null; onShare: () => void }) {
-  const { bytes, problem, onShare } = props;
+function LinkChoice(props: {
+  id: string;
+  bytes: number;
+  problem: string | null;
+  onShare: () => void;
+}) {
+  const { id, bytes, problem, onShare } = props;
   if (!hasServer) return null;
   const canUpload = mayBeSignedIn();
   return (
@@ -214,13 +232,24 @@ function LinkChoice(props: { bytes: number; problem: string | null; onShare: () 
       {canUpload ? (
         <>
           <p className="field-hint">{t('share.uploadHint', { bytes: formatBytes(bytes) })}</p>
+          {isLoopback(location.href) && (
+            <p className="info on-sunken">
+              {t('share.pageIsLocal')} <HelpLink to="sharing-reach" />
+            </p>
+          )}
           <button type="button" className="primary" onClick={onShare}>
             {t('share.upload')}
           </button>
         </>
       ) : (
         <p className="field-hint">
-          {t.rich('share.signIn', { keys: (name) => <Link href="/keys">{name}</Link> })}
+          {t.rich('share.signIn', {
+            keys: (name) => (
+              <Link href={signInToShare(id)} prefetch={false}>
+                {name}
+              </Link>
+            ),
+          })}
         </p>
       )}
       {problem && (
@@ -260,7 +289,11 @@ function Shared(props: {
       <p className="field-hint">
         {t.rich('share.linkEnds', {
           date: formatDate(link.expires_at, { dateStyle: 'long' }),
-          keys: (name) => <Link href="/keys">{name}</Link>,
+          keys: (name) => (
+            <Link href="/keys" prefetch={false}>
+              {name}
+            </Link>
+          ),
         })}
       </p>
       <div className="actions">
