@@ -60,6 +60,6 @@ function follow(run: RunState): void {
   showJob('/', {
     percent: progress && percentDone(progress),
     secondsRemaining: progress?.secondsRemaining ?? null,
-    state: progress?.paused ? 'paused' : isElsewhere ? 'waiting' : 'running',
+    state: isElsewhere ? 'waiting' : 'running',
   });
 }

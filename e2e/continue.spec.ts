@@ -37,7 +37,7 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
   await test.step('frame by frame, and one as a picture', async () => {
     const count = result.getByText(/^Frame \d+ of 41/);
     await studio.play();
-    await studio.showMore();
+    await studio.more('Frame by frame');
     await button('Next frame').click();
     await expect(studio.video).toHaveJSProperty('paused', true);
     await studio.video.evaluate((video: HTMLVideoElement) => {
@@ -81,8 +81,7 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
   const heading = result.getByRole('heading', { name: 'Your video' });
 
   await test.step('join it with the one before: a video of its own', async () => {
-    await studio.showMore();
-    await button('Join and trim').click();
+    await studio.more('Join and trim');
     const dialog = page.getByRole('dialog', { name: 'Join and trim' });
     await expect(
       dialog.getByText(/^81 of 81 frames, 10\.13 s\. They stay as they are\./),
@@ -106,8 +105,7 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
   });
 
   await test.step('trim it', async () => {
-    await studio.showMore();
-    await button('Trim').click();
+    await studio.more('Trim');
     const dialog = page.getByRole('dialog', { name: 'Trim' });
     const keep = dialog.getByRole('button', { name: 'Keep as a new video' });
     await expect(keep).toBeDisabled();
@@ -124,8 +122,7 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
   });
 
   await test.step('export it', async () => {
-    await studio.showMore();
-    await button('Export').click();
+    await studio.more('Export');
     const dialog = page.getByRole('dialog', { name: 'Export' });
     await expect(dialog.getByRole('radio')).toHaveCount(2);
     await expectAccessible(page);
@@ -133,12 +130,12 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
     const saved = await save(dialog.getByRole('button', { name: 'Save' }), /^kinora-7-\w{8}\.gif$/);
     const bytes = new Uint8Array(await (await openAsBlob(saved)).arrayBuffer());
     expect(await sniffImage(bytes)).toMatchObject({ format: 'gif', width: 480, height: 270 });
-    await expect(button('Export')).toBeFocused();
+    await expect(button('More')).toBeFocused();
   });
 
   await test.step('add sound', async () => {
     const before = await openAsBlob(await save(button('Download'), /\.mp4$/));
-    await button('Add sound').click();
+    await studio.more('Add sound');
     const dialog = page.getByRole('dialog', { name: 'Add sound' });
     const add = dialog.getByRole('button', { name: 'Add sound' });
     const choose = (name: string, buffer: Buffer) =>
@@ -158,11 +155,11 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
     expect(await inspectVideo(made)).toEqual(await inspectVideo(before));
     expect(await settingsIn(made)).toEqual(await settingsIn(before));
     expect((await packetsOf(made, 'audio')).length).toBeGreaterThan(100);
-    await expect(button('Add sound')).toBeFocused();
+    await expect(button('More')).toBeFocused();
   });
 
   await test.step('upscale it: a new video, which says what it is made of', async () => {
-    await button('Upscale ×2').click();
+    await studio.more('Upscale ×2');
     const dialog = page.getByRole('dialog');
     await expect(dialog).toContainText('2560×1440 pixels');
     await expectAccessible(page);
@@ -172,7 +169,7 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
     await expect(result).toContainText('20 frames of another video');
     await expect(studio.video).toHaveJSProperty('videoWidth', 2560);
     await expect(cards).toHaveCount(5);
-    await studio.showMore();
+    await button('More').click();
     // Once is enough, and the other way round there are fewer frames to compute.
     await expect(button('Upscale ×2')).toBeHidden();
     await expect(button('Make it smoother')).toBeDisabled();
@@ -181,8 +178,7 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
   await test.step('compare both', async () => {
     await studio.history.getByRole('button', { name: /^The boat reaches the shore/ }).click();
     await expect(result).toContainText('The boat reaches the shore');
-    await studio.showMore();
-    await button('Compare').click();
+    await studio.more('Compare');
     const compare = page.getByRole('dialog', { name: 'Compare' });
     await compare.getByRole('combobox').selectOption({ index: 3 });
     await expect(compare.getByRole('row', { name: /^Seed \d+ 7$/ })).toBeVisible();

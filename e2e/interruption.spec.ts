@@ -58,36 +58,41 @@ test(
 );
 
 test(
-  'a pause holds the steps; paused for later a run can be deleted and brought back; a cancelled one can be run again',
+  'a pause survives the tab, and the queue waits; a paused run can be deleted and brought back; cancelled, it gives the stage back',
   full,
   async ({ studio, page }) => {
     await startSavedRun(studio, 40);
-    await studio.progress.getByRole('button', { name: 'Pause', exact: true }).click();
-    await expect(studio.progress.getByRole('heading', { name: 'Paused' })).toBeVisible({
-      timeout: 60_000,
-    });
-    const measure = studio.stepLine(40);
-    const held = await measure.textContent();
-    await page.waitForTimeout(1500);
-    expect(await measure.textContent()).toBe(held);
-    await expect(studio.progress).toContainText('Pause for later frees it');
-    await studio.progress.getByRole('button', { name: 'Pause for later' }).click();
-    await expect(studio.interrupted.getByRole('heading')).toHaveText(/^Paused at step \d+ of 40$/);
-    await expect(studio.interrupted.getByRole('heading')).toBeFocused();
+    const { interrupted, progress, waiting } = studio;
+    await studio.prompt.fill('The next');
+    await studio.generateButton.click();
+    await expect(waiting).toHaveCount(1);
+    await progress.getByRole('button', { name: 'Pause', exact: true }).click();
+    const heading = interrupted.getByRole('heading');
+    await expect(heading).toHaveText(/^Paused at step \d+ of 40$/);
+    await expect(heading).toBeFocused();
+    await expect(studio.queue).toContainText('The queue is paused.');
     await expectAccessible(page);
     await test.step('deleting it can be undone', async () => {
-      await studio.interrupted.getByRole('button', { name: 'Delete' }).click();
-      await expect(studio.interrupted).toBeHidden();
+      await interrupted.getByRole('button', { name: 'Delete' }).click();
+      await expect(interrupted).toBeHidden();
       await page.getByRole('button', { name: 'Undo' }).click();
-      await studio.interrupted.getByRole('button', { name: 'Resume' }).click();
+      await expect(interrupted).toBeVisible();
     });
-    await expect(measure).not.toHaveText(held ?? '');
-    await studio.progress.getByRole('button', { name: 'Cancel' }).click();
-    await expect(page.getByRole('region', { name: 'Cancelled' })).toBeVisible();
-    await expect(studio.generateButton).toBeEnabled();
-    await studio.failure.getByRole('button', { name: 'Run again' }).click();
+    await studio.reload();
+    const paused = Number(/\d+/.exec((await heading.textContent()) ?? ''));
+    await interrupted.getByRole('button', { name: 'Resume' }).click();
+    await studio.waitForStep(paused + 1, 40);
+    // Its pause was that of the queue.
+    await expect(studio.queue).not.toContainText('The queue is paused.');
+    await studio.queue.getByRole('button', { name: 'Remove', exact: true }).click();
+    await studio.cancel();
+    await test.step('where nothing was before, the introduction is back', async () => {
+      await expect(page.getByRole('region', { name: 'One image becomes a video' })).toBeVisible();
+      await expect(page.locator('#main')).toBeFocused();
+      await studio.history.getByRole('button', { name: 'Show 1 cancelled' }).click();
+      await studio.history.getByRole('button', { name: 'Run again' }).click();
+    });
     await studio.waitForStep(1, 40);
-    await studio.progress.getByRole('button', { name: 'Cancel' }).click();
-    await expect(studio.failure).toBeVisible();
+    await studio.cancel();
   },
 );

@@ -127,9 +127,11 @@ test(
       const count = page.getByText(/^\d+ of 512 tokens$/);
       const marked = page.locator('mark');
       await expect(count).toHaveCount(0);
-      await studio.prompt.fill('a cat walks');
+      await studio.prompt.fill(`A cat ${'walks on and on '.repeat(100)}`);
       await expect(count).toBeVisible();
       await expect(marked).toHaveCount(0);
+      await studio.prompt.fill('a cat walks');
+      await expect(count).toHaveCount(0);
       await studio.prompt.fill(`A boat ${'sails on and on '.repeat(200)}`);
       await expect(marked).toBeVisible();
       await expect(page.getByText(/It does not read what is marked/)).toBeVisible();

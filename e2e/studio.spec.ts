@@ -1,13 +1,24 @@
 import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { inspectVideo } from '../lib/video/inspect';
-import { expect, fixtureVideo, picture, picturePath, test } from './support/fixtures';
+import { StudioPage } from './pages/studio-page';
+import { databaseRows } from './support/database';
+import {
+  expect,
+  fixtureVideo,
+  picture,
+  picturePath,
+  test,
+  withFixtureModel,
+} from './support/fixtures';
 
 const prompt = 'A paper boat drifts over a quiet pond';
 
 test('a still becomes a video: it plays, downloads and survives a reload', async ({
   studio,
   page,
+  browser,
+  baseURL,
 }) => {
   const file = test.info().outputPath('video.mp4');
 
@@ -110,6 +121,26 @@ test('a still becomes a video: it plays, downloads and survives a reload', async
     await expect(await studio.field('Negative prompt')).toHaveValue('rain');
     await expect(await studio.field('Guidance')).toHaveValue('4.5');
     await expect(await studio.field('Seed')).toHaveValue('1234567890');
+  });
+
+  await test.step('in another browser it brings the video as well, and an empty form has no Undo', async () => {
+    const context = await browser.newContext({ baseURL: baseURL ?? '' });
+    await withFixtureModel(context);
+    const other = new StudioPage(await context.newPage());
+    await other.open();
+    await other.image.setInputFiles(file);
+    await expect(other.result.getByRole('heading')).toBeFocused();
+    expect((await other.play()).width).toBe(1280);
+    await expect(other.prompt).toHaveValue(prompt);
+    await expect(other.page.getByRole('region', { name: 'Undo the last change' })).toHaveCount(0);
+    await expect(other.history.getByText(prompt)).toBeVisible();
+    await expect(other.result).toContainText('Holds your image and prompt');
+    await expect(other.result).not.toContainText('made in');
+    // It may be run again, with the small images that it holds.
+    await expect(other.result.getByRole('button', { name: 'Run again' })).toBeEnabled();
+    const copies = await databaseRows(other.page, 'sources');
+    expect(copies).toMatchObject([{ imageName: 'start-image.jpg', loras: [] }]);
+    await context.close();
   });
 
   await test.step('Undo brings back what was there before, also after a reload', async () => {

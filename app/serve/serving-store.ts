@@ -155,7 +155,7 @@ function showServed(connection: Connection): void {
     progress && {
       percent: percentDone(progress),
       secondsRemaining: progress.secondsRemaining,
-      state: progress.paused ? 'paused' : 'running',
+      state: 'running',
     },
   );
 }

@@ -1,11 +1,9 @@
 'use client';
 
 import Link from 'next/link';
-import { Suspense } from 'react';
 import { t } from '../texts';
-import { AppButtons } from './site-header';
 
-/** The end of every page; on phones with what the header has no room for. */
+/** The end of every page. */
 export function Footer() {
   return (
     <footer className="bottom row page-width gap-20 wrap muted text-m">
@@ -15,9 +13,6 @@ export function Footer() {
       <Link href="/terms" prefetch={false}>
         {t('common.termsOfUse')}
       </Link>
-      <Suspense>
-        <AppButtons />
-      </Suspense>
     </footer>
   );
 }

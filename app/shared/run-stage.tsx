@@ -23,7 +23,7 @@ export function RunStage(props: {
   return (
     <>
       <div className="screen preview-place" data-size={size}>
-        {pictures && <div className="run-pictures row">{pictures}</div>}
+        {pictures}
         {preview && (
           <Veil
             what="preview"

@@ -9,13 +9,11 @@ afterEach(() => {
   showLibraryJob({ status: 'loading' });
 });
 
-test('the title says how far a job is, and whether it is paused', () => {
+test('the title says how far a job is', () => {
   document.title = 'Models · Kinora';
   const job = { percent: 45, secondsRemaining: null };
   showJob('/', { ...job, state: 'running' });
   expect(document.title).toBe('45% · Models · Kinora');
-  showJob('/', { ...job, state: 'paused' });
-  expect(document.title).toBe('⏸ 45% · Models · Kinora');
   showJob('/', { percent: null, secondsRemaining: null, state: 'waiting' });
   expect(document.title).toBe('… · Models · Kinora');
   showJob('/', null);

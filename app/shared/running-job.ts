@@ -11,8 +11,8 @@ export interface RunningJob {
   /** 0 … 99; null before it has begun. */
   readonly percent: number | null;
   readonly secondsRemaining: number | null;
-  /** `waiting` for the GPU, `paused` until the user goes on with it. */
-  readonly state: 'running' | 'waiting' | 'paused';
+  /** `waiting` for the GPU. */
+  readonly state: 'running' | 'waiting';
 }
 
 /*
@@ -32,10 +32,10 @@ export function showJob(href: RunningJob['href'], job: Omit<RunningJob, 'href'> 
 
 /** Puts the progress before the title of whatever page is open, and into its icon. */
 export function showInTitle(): void {
-  const own = document.title.replace(/^(⏸ )?(\d+%|…) · /, '');
+  const own = document.title.replace(/^(\d+%|…) · /, '');
   const [job] = running.getSnapshot();
   const percent = job?.percent === null ? '…' : `${job?.percent}%`;
-  const title = job ? `${job.state === 'paused' ? '⏸ ' : ''}${percent} · ${own}` : own;
+  const title = job ? `${percent} · ${own}` : own;
   if (document.title !== title) document.title = title;
   showInIcon(job ? (job.percent ?? 0) : null);
 }

@@ -36,12 +36,8 @@ export function jobText({ href, percent, secondsRemaining, state: jobState }: Ru
   const share = percent === null ? null : `${percent} %`;
   const left =
     secondsRemaining === null ? null : t('common.jobLeft', { time: formatTime(secondsRemaining) });
-  const standing = {
-    running: left,
-    waiting: t('common.jobWaiting'),
-    paused: t('common.jobPaused'),
-  };
-  const parts = [share, standing[jobState]].filter((part) => part !== null);
+  const standing = jobState === 'waiting' ? t('common.jobWaiting') : left;
+  const parts = [share, standing].filter((part) => part !== null);
   const state = parts.length > 0 ? parts.join(' · ') : t('common.jobStarting');
   return t(titles[href], { state });
 }

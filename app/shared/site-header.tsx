@@ -20,10 +20,15 @@ const apiPages = [
   { href: '/keys', name: 'common.keys' },
   { href: '/docs', name: 'common.docs' },
 ] as const;
+/** What the menu of a phone has. */
+const more = [
+  { href: '/settings', name: 'common.settings' },
+  { href: '/help', name: 'common.help' },
+] as const;
 type Page = (typeof pages | typeof apiPages)[number];
 
 // The app's own offers come after the page has loaded.
-export const AppButtons = lazy(async () => ({
+const AppButtons = lazy(async () => ({
   default: (await import('./app-buttons')).AppButtons,
 }));
 const SaveNotice = lazy(async () => ({ default: (await import('./save-notice')).SaveNotice }));
@@ -65,6 +70,25 @@ export function SiteHeader(props: {
           <AppButtons />
         </Suspense>
         {props.children}
+        <button
+          type="button"
+          className="top-more"
+          aria-label={t('common.more')}
+          aria-current={here === '/settings' || undefined}
+          popoverTarget="top-more"
+        >
+          ⋯
+        </button>
+        <div id="top-more" popover="auto" className="menu">
+          {more.map(({ href, name }) => (
+            <Link key={href} className="button" href={href} prefetch={false}>
+              {t(name)}
+            </Link>
+          ))}
+          <Suspense>
+            <AppButtons />
+          </Suspense>
+        </div>
       </header>
       {ofApi && (
         <nav className="subpages flex page-width gap-4" aria-label={t('common.api')}>

@@ -36,9 +36,14 @@ export function FirstRun(props: {
       )}
       <h2 id="first-title">{t('form.firstTitle')}</h2>
       <div className="row wrap gap-8-16 muted">
-        <button type="button" className="primary" onClick={onSample}>
-          {t('form.trySample')}
-        </button>
+        <div className="actions">
+          <button type="button" className="primary" onClick={onSample}>
+            {t('form.trySample')}
+          </button>
+          <button type="button" className="beside-sample" onClick={chooseImage}>
+            {t('form.choosePhoto')}
+          </button>
+        </div>
         <p>{t('form.firstText')}</p>
       </div>
       <p className="device-sentence muted" role="status">
@@ -51,6 +56,13 @@ export function FirstRun(props: {
       )}
     </section>
   );
+}
+
+/** Opens the field of the form, which is below what is seen first. */
+function chooseImage(): void {
+  const field = document.getElementById('image');
+  field?.focus();
+  field?.click();
 }
 
 function DeviceSentence(props: {

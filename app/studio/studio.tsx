@@ -19,7 +19,7 @@ import {
   samplePrompt,
   toKinoraError,
 } from '../../lib/contract';
-import { isAtRest } from '../../lib/predictions/prediction-state';
+import { isAtRest, isCancelled } from '../../lib/predictions/prediction-state';
 import { useFormAtSide } from '../shared/browser';
 import { useDevice } from '../shared/device';
 import { expectImage, noteVideos } from '../shared/expected-image';
@@ -113,19 +113,25 @@ function useStudio() {
   const { gpu, check } = useGpu();
   const { form, change, ready } = useForm(gpu);
   const models = useModels();
-  const fileInput = useFileInput(form, change);
+  const past = usePredictions();
+  const { predictions, shown, ended, setShownId, busy } = past;
+  const fileInput = useFileInput(form, change, setShownId);
   const report = useCallback(
     (thrown: unknown) => fileInput.showError(toKinoraError(thrown)),
     [fileInput.showError],
   );
-  const past = usePredictions();
-  const { predictions, shown, ended, setShownId, busy } = past;
   const queue = useQueue(past.working);
   const improve = useImprove(form, change);
   const edit = useEdit(form, change, queue.waiting);
   const formRef = useRef<HTMLFormElement>(null);
-  const onStart = () => setShownId(null);
-  const runs = useGenerate({ form, change, formRef, edit, onStart, onEnded: setShownId });
+  const runs = useGenerate({
+    form,
+    change,
+    formRef,
+    edit,
+    shown: shown?.id ?? null,
+    show: setShownId,
+  });
   const deletions = useDeletions({
     removed: ({ ids, from }) => {
       if (!shown || !ids.includes(shown.id)) return;
@@ -300,7 +306,7 @@ function usePredictions() {
   const stored = useStored(readPredictions) ?? (isNew ? { predictions: noPredictions } : {});
   const { predictions, error }: StoredPredictions = stored;
   const working = predictions?.some(({ status }) => status === 'processing') ?? true;
-  /** The prediction that is shown; `null` means the newest that has ended. */
+  /** The prediction that is shown; `null` means the newest that has ended, and was not cancelled. */
   const [shownId, setShownId] = useState<string | null>(null);
   // Back from signing in, which the dialog of this video asked for.
   useEffect(() => setShownId(sharedAfterSignIn()), []);
@@ -311,7 +317,9 @@ function usePredictions() {
   );
   // The run that ended last is not known before runs of closed pages are found.
   const loading = !ended || (recovered === null && !busy && working);
-  const shown = loading ? undefined : (ended.find(({ id }) => id === shownId) ?? ended[0]);
+  const shown = loading
+    ? undefined
+    : (ended.find(({ id }) => id === shownId) ?? ended.find((row) => !isCancelled(row)));
   const stage = { run, busy, loading, shown, shownId, setShownId, recovered };
   return { ...stage, predictions, error, working, ended };
 }

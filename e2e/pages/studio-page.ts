@@ -139,10 +139,16 @@ export class StudioPage {
     await expect(this.result).toBeVisible();
   }
 
-  /** Unfolds what can be done with the video besides the frequent things. */
-  async showMore(): Promise<void> {
-    const more = this.result.getByRole('button', { name: 'More', exact: true });
-    if ((await more.getAttribute('aria-expanded')) === 'false') await more.click();
+  /** Cancels the run, and waits until the stage is given back. */
+  async cancel(): Promise<void> {
+    await this.progress.getByRole('button', { name: 'Cancel', exact: true }).click();
+    await expect(this.progress).toHaveCount(0);
+  }
+
+  /** Presses something of the menu of what can be done with the video besides the frequent things. */
+  async more(name: string): Promise<void> {
+    await this.result.getByRole('button', { name: 'More', exact: true }).click();
+    await this.result.getByRole('button', { name, exact: true }).click();
   }
 
   /** Unfolds what the badge of the verdict stands for. */

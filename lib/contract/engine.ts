@@ -148,14 +148,11 @@ export interface EngineApi {
   skipTuning(): Promise<void>;
   /** Ends the running generation or check with `CANCELLED` and keeps nothing of it. */
   cancel(): Promise<void>;
-  /** Pauses the denoising loop after the current step. */
-  pause(): Promise<void>;
-  resume(): Promise<void>;
   /**
-   * Ends the run after the current step with `PAUSED`, its checkpoint written, and frees the device. A
-   * pause ends with it. Without effect once the last step is done.
+   * Ends the run after the current step with `PAUSED`, its checkpoint written, and frees the device. Without effect
+   * once the last step is done.
    */
-  suspend(): Promise<void>;
+  pause(): Promise<void>;
   /** Ends the denoising loop after the current step and decodes its result. */
   finishEarly(): Promise<void>;
   /** Device memory and transfers so far. */

@@ -139,7 +139,6 @@ export type ProgressEvent =
       readonly done: number;
       readonly total: number;
     }
-  | { readonly type: 'paused'; readonly paused: boolean }
   | {
       /** The finished video could not be stored; the run ends with the reason. */
       readonly type: 'unsaved-video';

@@ -143,14 +143,6 @@ export class Engine implements EngineApi {
     this.#control?.pause();
   }
 
-  async resume() {
-    this.#control?.resume();
-  }
-
-  async suspend() {
-    this.#control?.suspend();
-  }
-
   async finishEarly() {
     this.#control?.finishEarly();
   }

@@ -90,7 +90,7 @@ export async function followRun(
       // The checkpoint is told before the first plan.
       if (event.type === 'plan') knowsStart = true;
       estimator.take(event);
-      if (event.type === 'phase' || event.type === 'step' || event.type === 'paused') say();
+      if (event.type === 'phase' || event.type === 'step') say();
     },
     /** Remembers what was measured. A full disk loses no video: then it is measured again. */
     async keep(): Promise<void> {

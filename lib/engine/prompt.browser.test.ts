@@ -65,7 +65,7 @@ test('a run that is resumed keeps its optimised prompt', async () => {
   // Steps enough that the request to pause comes before the last one ends.
   const asked = makeRequest(still, { num_inference_steps: 12 }, { promptOptimizer: true });
   const paused = generate(engine, asked, [], (event) => {
-    if (event.type === 'step') void engine.suspend();
+    if (event.type === 'step') void engine.pause();
   });
   expect((await failureOf(paused)).code).toBe('PAUSED');
   const events: ProgressEvent[] = [];

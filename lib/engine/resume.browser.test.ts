@@ -187,14 +187,14 @@ test('a run whose GPU is lost in a kernel of our own goes on without that kernel
   expect(lost).not.toContain(linear?.key);
 });
 
-test('a run that is suspended frees the device, is finished early, and decoded again in full quality', {
+test('a run that is paused frees the device, is finished early, and decoded again in full quality', {
   tags: ['full'],
 }, async () => {
   openClient();
   const request = asked();
   const { api } = client.open();
   const paused = run(request, (event) => {
-    if (event.type === 'step' && event.step === 2) void api.suspend();
+    if (event.type === 'step' && event.step === 2) void api.pause();
   });
   expect((await failureOf(paused)).code).toBe('PAUSED');
   expect((await api.counters()).liveBytes).toBe(0);

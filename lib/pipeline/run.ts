@@ -48,7 +48,7 @@ const previewsPerClip = 10;
  * way goes on from its last checkpoint, and gives the same latents bit for bit.
  *
  * @throws KinoraError `LATENTS_NOT_FINITE` naming the step, `CANCELLED`, `OUT_OF_MEMORY` where the
- * smallest plan does not fit, `KERNELS_UNAVAILABLE` before anything is computed, `PAUSED` after {@link RunControl.suspend}, `CHECKPOINT_INVALID`,
+ * smallest plan does not fit, `KERNELS_UNAVAILABLE` before anything is computed, `PAUSED` after {@link RunControl.pause}, `CHECKPOINT_INVALID`,
  * `CHECKPOINT_MISMATCH`, and what the files and the device throw; then nothing stays on the device
  */
 export async function imageToVideo(
@@ -249,7 +249,7 @@ class Run {
     const checkpoints = this.#checkpoints;
     const texts = this.#texts;
     if (!checkpoints.denoises) return null;
-    if (clip > 0) await this.#suspend();
+    if (clip > 0) await this.#pause();
     let image = checkpoints.imageOf(clip);
     if (!image) {
       image = await this.#encodeImages(clip, start, held);
@@ -260,7 +260,7 @@ class Run {
     const latents = await this.#denoise(clip, { size, image, texts }, state);
     checkpoints.saveClip(clip, this.#step, { latents, cutShort: this.#cutShort });
     await this.#written();
-    await this.#suspend();
+    await this.#pause();
     return latents;
   }
 
@@ -274,9 +274,9 @@ class Run {
    *
    * @throws KinoraError `PAUSED`
    */
-  async #suspend(): Promise<void> {
-    const { suspending, finishing } = this.hooks.control;
-    if (!suspending || finishing) return;
+  async #pause(): Promise<void> {
+    const { pausing, finishing } = this.hooks.control;
+    if (!pausing || finishing) return;
     if (await this.#checkpoints.flush()) throw new KinoraError('PAUSED');
   }
 
@@ -420,19 +420,12 @@ class Run {
     }
     const { control } = hooks;
     const checkpoints = this.#checkpoints;
-    const save = () => checkpoints.saveState(clip, step, prediction);
-    let saved = ((checkpoints.due && step < steps) || control.paused) && (await save());
-    if (saved) await this.#written();
-    if (control.paused) {
-      hooks.onProgress({ type: 'paused', paused: true });
-      await hooks.control.whenRunning();
-      hooks.onProgress({ type: 'paused', paused: false });
-      this.#stepClock.start();
-    }
-    if (control.suspending && step < steps) {
-      saved ||= await save();
+    if (step < steps && (checkpoints.due || control.pausing)) {
       // If this step cannot be saved, one of the next steps can.
-      if (saved) await this.#suspend();
+      if (await checkpoints.saveState(clip, step, prediction)) {
+        await this.#written();
+        await this.#pause();
+      }
     }
     if (!control.finishing || step === steps) return false;
     this.#cutShort = true;

@@ -6,7 +6,7 @@ export class StepClock {
   /** @param now seconds; for tests */
   constructor(readonly now: () => number = () => performance.now() / 1000) {}
 
-  /** Call before the first step of a clip and after a pause. */
+  /** Call before the first step of a clip. */
   start(): void {
     this.#last = this.now();
   }

@@ -123,6 +123,11 @@ export function isAtRest(prediction: Prediction): boolean {
   return prediction.status !== 'created' && prediction.status !== 'processing';
 }
 
+/** Whether a person has ended it. */
+export function isCancelled(prediction: Prediction): boolean {
+  return prediction.status === 'failed' && prediction.error.code === 'CANCELLED';
+}
+
 /** The event with which the turn of a request has come; a random seed is chosen now. */
 export function starting({ parameters }: Created): PredictionEvent {
   return { type: 'started', at: new Date().toISOString(), seed: resolveSeed(parameters.seed) };

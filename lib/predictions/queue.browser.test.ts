@@ -30,7 +30,7 @@ function openTab() {
   const runner = newRunner(store, engine, opened);
   const queue = new Queue(runner);
   tabs.push(queue);
-  const stopped: string[] = [];
+  const stopped: (string | null)[] = [];
   queue.onStopped((id) => stopped.push(id));
   return { engine, runner, queue, opened, stopped };
 }

@@ -3,10 +3,12 @@ import {
   type ErrorRecord,
   isResumable,
   Observable,
+  type Prediction,
   toKinoraError,
 } from '../contract';
 import type { StartedRun } from './current-run';
 import { predictionLock } from './locks';
+import { isCancelled } from './prediction-state';
 import { newPredictionId, type RunInput } from './run-input';
 import type { Runner } from './runner';
 import { loadSetting, saveSetting } from './settings';
@@ -44,7 +46,7 @@ export class Queue extends Observable<QueueState> {
   #changed = false;
   /** Requests whose turn has come while they are edited: they run when that is over. */
   readonly #held = new Set<string>();
-  readonly #stopListeners = new Set<(id: string) => void>();
+  readonly #stopListeners = new Set<(id: string | null) => void>();
 
   constructor(readonly runner: Runner) {
     super({ active: false, held: false });
@@ -55,11 +57,12 @@ export class Queue extends Observable<QueueState> {
   }
 
   /**
-   * Calls `listener` with the id of the last prediction when this tab has run the queue.
+   * Calls `listener` when this tab has run the queue, with the id of the last prediction that was not cancelled; null
+   * where all were.
    *
    * @returns a function that ends this
    */
-  onStopped(listener: (id: string) => void): () => void {
+  onStopped(listener: (id: string | null) => void): () => void {
     this.#stopListeners.add(listener);
     return () => this.#stopListeners.delete(listener);
   }
@@ -149,6 +152,17 @@ export class Queue extends Observable<QueueState> {
     this.wake();
   }
 
+  /** Pauses the run of this tab, and the queue with it: nothing else takes the GPU then. */
+  async pauseRun(): Promise<void> {
+    await Promise.all([this.runner.pause(), this.#pauseAfter('PAUSED')]);
+  }
+
+  /** Ends the pause of {@link pauseRun}: its run goes on. */
+  async unpauseRun(): Promise<void> {
+    const pause = await this.pauseState();
+    if (pause?.reason === 'run' && pause.code === 'PAUSED') await this.unpause();
+  }
+
   /** Runs what waits in this tab, if anything can start. */
   wake(): void {
     this.#changed = true;
@@ -168,22 +182,26 @@ export class Queue extends Observable<QueueState> {
   /** Runs requests until none can start. */
   async #run(): Promise<void> {
     let last: string | null = null;
+    let ran = false;
     this.#tell(true);
     try {
       while (this.#changed) {
         this.#changed = false;
-        for (let id = await this.#runNext(); id; id = await this.#runNext()) last = id;
+        for (let row = await this.#runNext(); row; row = await this.#runNext()) {
+          ran = true;
+          if (!isCancelled(row)) last = row.id;
+        }
       }
     } catch {
       // The database cannot be read: the next change tries again.
     } finally {
       this.#tell(false);
-      if (last !== null) for (const listener of this.#stopListeners) listener(last);
+      if (ran) for (const listener of this.#stopListeners) listener(last);
     }
   }
 
-  /** Runs the first request that nobody edits. @returns its id; null where none can start */
-  async #runNext(): Promise<string | null> {
+  /** Runs the first request that nobody edits. @returns its row; null where none can start */
+  async #runNext(): Promise<Prediction | null> {
     await this.#idle();
     if ((await this.pauseState()) || (await this.#isWorking())) return null;
     for (const { prediction } of await this.#store.waiting()) {
@@ -195,9 +213,9 @@ export class Queue extends Observable<QueueState> {
       const started = await this.#start(id);
       if (!started) return null;
       if (prediction.pauseAfter) await this.pause();
-      const { status, ...row } = await started.ended;
-      if (status !== 'completed' && 'error' in row) await this.#pauseAfter(row.error.code);
-      return id;
+      const row = await started.ended;
+      if ('error' in row) await this.#pauseAfter(row.error.code);
+      return row;
     }
     return null;
   }

@@ -45,10 +45,10 @@ async function interruptedBy(code: ErrorCode): Promise<Prediction> {
 
 const idsOfRuns = async () => (await listRuns()).map(({ id }) => id);
 
-test('a run that is paused for later ends with its checkpoint; resumed, it completes', async () => {
+test('a run that is paused ends with its checkpoint; resumed, it completes', async () => {
   const { id, ended, open } = await runToSecondStep();
-  await runner.suspend();
-  expect(runner.getSnapshot()).toMatchObject({ ending: 'suspend' });
+  await runner.pause();
+  expect(runner.getSnapshot()).toMatchObject({ ending: 'pause' });
   open();
   expect(await ended).toMatchObject({
     status: 'interrupted',
@@ -73,12 +73,12 @@ test('a run that is paused for later ends with its checkpoint; resumed, it compl
   expect(await hasLatents(id)).toBe(true);
 });
 
-test('a run that cannot be saved is not paused for later', async () => {
+test('a run that cannot be saved is not paused', async () => {
   engine.saves = false;
   const { ended, open } = await runToSecondStep();
   const problem = { problem: 'unsaved', sentence: 'The disk is full.' } as const;
   engine.report?.({ type: 'checkpoint-problem', ...problem });
-  await runner.suspend();
+  await runner.pause();
   expect(runner.getSnapshot()).toMatchObject({
     ending: null,
     progress: { checkpointProblem: problem },

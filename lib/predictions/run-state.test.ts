@@ -92,16 +92,6 @@ test('tiles are counted until the phase ends, and the estimate is kept', () => {
   });
 });
 
-test('a pause begins after a step and can be withdrawn before', () => {
-  const asked = reduce(...running, { type: 'pausing', pausing: true });
-  expect(asked).toMatchObject({ progress: { pausing: true, paused: false } });
-  const begun = advanceRun(asked, { type: 'progress', event: { type: 'paused', paused: true } });
-  expect(begun).toMatchObject({ progress: { pausing: false, paused: true } });
-  const back = advanceRun(asked, { type: 'pausing', pausing: false });
-  expect(back).toMatchObject({ progress: { pausing: false, paused: false } });
-  expect(advanceRun(idle, { type: 'pausing', pausing: true })).toBe(idle);
-});
-
 test('a cancel overrides finishing early, and an idle run ignores both', () => {
   const cancel: RunEvent = { type: 'ending', how: 'cancel' };
   const finish: RunEvent = { type: 'ending', how: 'finish' };
@@ -120,14 +110,14 @@ test('a cancel overrides finishing early, and an idle run ignores both', () => {
   });
 });
 
-test('a run that turns out to be unsaved is not paused for later, and can be finished early', () => {
-  const suspend: RunEvent = { type: 'ending', how: 'suspend' };
+test('a run that turns out to be unsaved is not paused, and can be finished early', () => {
+  const pause: RunEvent = { type: 'ending', how: 'pause' };
   const problem = (what: 'unsaved' | 'restarted'): RunEvent => ({
     type: 'progress',
     event: { type: 'checkpoint-problem', problem: what, sentence: 'The disk is full.' },
   });
-  expect(reduce(...running, suspend, problem('restarted'))).toMatchObject({ ending: 'suspend' });
-  expect(reduce(...running, suspend, problem('unsaved'))).toMatchObject({ ending: null });
+  expect(reduce(...running, pause, problem('restarted'))).toMatchObject({ ending: 'pause' });
+  expect(reduce(...running, pause, problem('unsaved'))).toMatchObject({ ending: null });
   const finish: RunEvent = { type: 'ending', how: 'finish' };
   expect(reduce(...running, finish, problem('unsaved'))).toMatchObject({ ending: 'finish' });
 });

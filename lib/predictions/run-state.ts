@@ -58,9 +58,6 @@ export interface RunProgress {
   readonly optimises: boolean;
   /** The latest memory plan. */
   readonly memory: MemoryReport | null;
-  readonly paused: boolean;
-  /** A pause was requested and begins after the current step. */
-  readonly pausing: boolean;
   /** The checkpoint from which the run goes on after an interruption; null where it would start anew. */
   readonly checkpoint: CheckpointInfo | null;
   /** The fault of the saved state of this run. */
@@ -86,7 +83,8 @@ export type RunState =
       /** Milliseconds since the epoch. */
       readonly startedAt: number;
       readonly progress: RunProgress;
-      readonly ending: 'cancel' | 'finish' | 'suspend' | null;
+      /** `pause`: after the current step. */
+      readonly ending: 'cancel' | 'finish' | 'pause' | null;
     };
 
 export type RunEvent =
@@ -98,8 +96,7 @@ export type RunEvent =
   | { readonly type: 'queued' }
   | { readonly type: 'started'; readonly at: number }
   | { readonly type: 'progress'; readonly event: ProgressEvent }
-  | { readonly type: 'pausing'; readonly pausing: boolean }
-  | { readonly type: 'ending'; readonly how: 'cancel' | 'finish' | 'suspend' }
+  | { readonly type: 'ending'; readonly how: 'cancel' | 'finish' | 'pause' }
   | { readonly type: 'ended' };
 
 /** The state in which nothing runs. */
@@ -137,12 +134,9 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
       return {
         ...state,
         progress: advanceProgress(state.progress, event.event),
-        // A run that cannot be saved goes on, although it was to be paused for later.
-        ending: state.ending === 'suspend' && isUnsaved(event.event) ? null : state.ending,
+        // A run that cannot be saved goes on, although it was to be paused.
+        ending: state.ending === 'pause' && isUnsaved(event.event) ? null : state.ending,
       };
-    case 'pausing':
-      if (state.status !== 'running') return state;
-      return { ...state, progress: { ...state.progress, pausing: event.pausing } };
     case 'ending':
       if (state.status === 'idle') return state;
       if (event.how === 'cancel') return { ...state, ending: 'cancel' };
@@ -191,8 +185,6 @@ export function initialProgress(
     checks: safetyChecker,
     optimises: false,
     memory: null,
-    paused: false,
-    pausing: false,
     checkpoint: null,
     checkpointProblem: null,
   };
@@ -248,8 +240,6 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
     }
     case 'input-check':
       return { ...progress, inputCheck: { score: event.score, flagged: event.flagged } };
-    case 'paused':
-      return { ...progress, paused: event.paused, pausing: false };
     case 'plan':
       return { ...progress, memory: event.memory };
     case 'checkpoint-problem': {

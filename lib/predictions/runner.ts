@@ -279,24 +279,14 @@ export class Runner {
     this.#run.cancel();
   }
 
-  /** Pauses the run after the current step. */
-  pause(): Promise<void> {
-    return this.#ask((api) => api.pause(), { type: 'pausing', pausing: true });
-  }
-
-  /** Ends a pause, or withdraws one that has not begun. */
-  resume(): Promise<void> {
-    return this.#ask((api) => api.resume(), { type: 'pausing', pausing: false });
-  }
-
   /**
-   * Pauses the run for later: it ends after the current step with `PAUSED`, saved, and the GPU is free. Does
-   * nothing where the run cannot be saved.
+   * Pauses the run: it ends after the current step with `PAUSED`, saved, and the GPU is free. Does nothing where the
+   * run cannot be saved.
    */
-  async suspend(): Promise<void> {
+  async pause(): Promise<void> {
     const run = this.getSnapshot();
     if (run.status !== 'running' || run.progress.checkpointProblem?.problem === 'unsaved') return;
-    await this.#ask((api) => api.suspend(), { type: 'ending', how: 'suspend' });
+    await this.#ask((api) => api.pause(), { type: 'ending', how: 'pause' });
   }
 
   /** Goes on with the kernels that are known, without measuring the others. */
@@ -454,12 +444,11 @@ export class Runner {
   #askAgain(api: EngineApi): void {
     const run = this.getSnapshot();
     if (run.status !== 'running') return;
-    const { ending, progress } = run;
+    const { ending } = run;
     // It rejects if that run has ended as well, which is reported otherwise.
     const ask = (call: Promise<void>) => void call.catch(() => {});
     if (ending === 'finish') ask(api.finishEarly());
-    else if (ending === 'suspend') ask(api.suspend());
-    else if (ending === null && progress.pausing) ask(api.pause());
+    else if (ending === 'pause') ask(api.pause());
   }
 
   #noteCheckpoint(id: string, event: ProgressEvent): void {

@@ -1,6 +1,6 @@
 import { type Framing, KinoraError, type Parameters } from '../../../lib/contract';
 import type { SharedRequest } from '../../../lib/contract/v3';
-import type { SharedTags } from '../../../lib/video/metadata';
+import type { SharedTags, VideoMetadata } from '../../../lib/video/metadata';
 import { type ChosenImage, type FormValues, fromParameters, fromRun } from './form-state';
 import { askedSampling } from './sampling';
 
@@ -57,6 +57,8 @@ export async function readSettings(file: Blob): Promise<{
   /** The end image, as far as the file has it; null where the end was left to the model, undefined where it does not tell. */
   lastImage: { readonly framing: Framing; readonly file: Blob | undefined } | null | undefined;
   loras: readonly MadeWithLora[];
+  /** Null for a copy that was shared: it does not tell the whole request. */
+  metadata: VideoMetadata | null;
 }> {
   // The MP4 reader is large and rarely used, so it is loaded only here.
   const { readSharedTags, readVideoMetadata } = await import('../../../lib/video/metadata');
@@ -66,7 +68,7 @@ export async function readSettings(file: Blob): Promise<{
     const { framing, start_image: image } = shared;
     const values = sharedValues(shared.shared);
     const lastImage = lastOf(shared) ?? undefined;
-    return { values, framing, loras: [], image: jpegOf(image), lastImage };
+    return { values, framing, loras: [], image: jpegOf(image), lastImage, metadata: null };
   }
   const metadata = await readVideoMetadata(file);
   const { backend, model, profile, applied, prompt_optimization: optimization } = metadata;
@@ -80,6 +82,7 @@ export async function readSettings(file: Blob): Promise<{
     loras: loras.map((lora, index) => ({ ...lora, ...files[index] })),
     image: jpegOf(image),
     lastImage: lastOf(metadata),
+    metadata,
   };
 }
 

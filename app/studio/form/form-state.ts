@@ -271,7 +271,13 @@ function replaced(
     actions.push({ type: 'changed', values: { last_image_at } });
     actions.push({ type: 'imageSet', image: end, name: 'lastImage' });
   }
-  return { ...actions.reduce(changeForm, state), replaced: [...state.replaced, before] };
+  const all = isEmpty(state) ? state.replaced : [...state.replaced, before];
+  return { ...actions.reduce(changeForm, state), replaced: all };
+}
+
+/** Whether there is nothing in the form that could be missed. */
+function isEmpty({ values, files: { image, lastImage, loras } }: FormState): boolean {
+  return !image && !lastImage && loras.length === 0 && values.prompt.trim() === '';
 }
 
 /** Whether the form shows the defaults of another model, or none. */

@@ -76,13 +76,16 @@ export function PromptField() {
 /** Characters of what is read, and of what is not, that the note shows. */
 const shown = { before: 80, after: 400 } as const;
 
-/** How many tokens a prompt has, and what of it the model does not read. */
+/** Share of the limit from which the tokens are counted before the user. */
+const nearLimit = 0.75;
+
+/** How many tokens a prompt has, where they come near the limit, and what of it the model does not read. */
 function PromptLengthNote(props: { id: string; text: string; model: string | null }) {
   const measured = usePromptLength(props.text, props.model);
   const isOver = measured !== null && measured.tokens > measured.limit;
   return (
     <div id={props.id}>
-      {measured && (
+      {measured && measured.tokens > nearLimit * measured.limit && (
         <p className="token-count muted text-s numbers" data-over={isOver || undefined}>
           {t('form.tokens', { tokens: measured.tokens, limit: measured.limit })}
         </p>

@@ -7,10 +7,11 @@ import '../../texts/en/files';
 import { loadData } from '../use-data';
 import { type MadeWithLora, readImage, readSettings } from './files';
 import type { ChosenImage, ChosenLora, FormAction, FormValues } from './form-state';
+import { keepOpened } from './keep-opened';
 
 /**
  * The request that a video of Kinora was made with, as far as the file, this browser's videos and its library have
- * it: what changes the form, and what to say of it.
+ * it: what changes the form, what to say of it, and what keeps the video, with its id.
  *
  * @param brought whether an image came with the video
  * @param hasImage whether the form has one
@@ -20,8 +21,9 @@ export async function readRequest(
   file: File,
   brought: boolean,
   hasImage: boolean,
-): Promise<{ action: FormAction; text: string }> {
-  const { values, framing, image, lastImage, loras } = await readSettings(file);
+): Promise<{ action: FormAction; text: string; keep: () => Promise<string | null> }> {
+  const settings = await readSettings(file);
+  const { values, framing, image, lastImage, loras } = settings;
   const source = await findSource(values);
   const library = getLibrary().getSnapshot();
   const entries = library.status === 'ready' ? library.snapshot.loras : [];
@@ -45,6 +47,7 @@ export async function readRequest(
       lastImage: end,
     },
     text: sentences.join(' '),
+    keep: () => keepOpened(file, settings),
   };
 }
 

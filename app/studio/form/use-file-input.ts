@@ -36,8 +36,14 @@ export interface FileInput {
 /**
  * Accepts files that are dropped or pasted anywhere on the page, or selected in a field: an image becomes
  * the start image, or in the field of the end image that one; several can become a video each, a `.safetensors` file a LoRA, and an MP4 made by Kinora restores its settings.
+ *
+ * @param show shows a past video: an MP4 becomes one
  */
-export function useFileInput(form: FormState, change: Dispatch<FormAction>): FileInput {
+export function useFileInput(
+  form: FormState,
+  change: Dispatch<FormAction>,
+  show: (id: string) => void,
+): FileInput {
   const [notice, setNotice] = useState<FileNotice | null>(null);
   const [dragging, setDragging] = useState(false);
   const hasImage = form.files.image !== null;
@@ -76,9 +82,11 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
   async function restoreSettings(file: File, brought: boolean): Promise<void> {
     // It is large and rarely used.
     const { readRequest } = await import('./restore-request');
-    const { action, text } = await readRequest(file, brought, hasImage);
+    const { action, text, keep } = await readRequest(file, brought, hasImage);
     change(action);
     setNotice({ kind: 'info', text });
+    const id = await keep();
+    if (id) show(id);
   }
 
   const onFiles = useEffectEvent((event: Event, transfer: DataTransfer | null) => {

@@ -257,7 +257,11 @@ function Poster({ prediction, active }: { prediction: Prediction; active: boolea
   const isFlagged =
     blurReason(safety) !== null || (isStartImage && safety !== undefined && isInputFlagged(safety));
   return (
-    <span className="poster relative clip wide on-sunken" data-blurred={isFlagged}>
+    <span
+      className="poster relative clip wide on-sunken"
+      data-size={prediction.parameters.size}
+      data-blurred={isFlagged}
+    >
       {url && <Picture src={url} alt="" />}
       {completed && active && !isFlagged && !still && (
         <HoverVideo file={completed.result.videoFile} />

@@ -1,4 +1,5 @@
 import type { Prediction } from '../../../lib/contract';
+import { isCancelled } from '../../../lib/predictions/prediction-state';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 
@@ -11,11 +12,6 @@ export function failedText(rows: readonly Prediction[]): string {
     ...(cancelled > 0 ? [t('gallery.countCancelled', { count: cancelled })] : []),
   ];
   return texts.reduce((first, second) => t('shared.listOf', { first, second }));
-}
-
-/** Whether a person ended it: it has not failed. */
-export function isCancelled(prediction: Prediction): boolean {
-  return prediction.status === 'failed' && prediction.error.code === 'CANCELLED';
 }
 
 /**

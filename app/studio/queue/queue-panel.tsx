@@ -18,7 +18,7 @@ import { durationText, forecastOf, useForecast } from '../form/forecast';
 import type { Edit } from '../form/use-edit';
 import { toastMs } from '../gallery/undo-toast';
 import { type QueueView, useQueueState } from '../use-data';
-import { differingFacts, QueuePicture, QueueRow } from './queue-row';
+import { differingFacts, factsOf, QueuePicture, QueueRow } from './queue-row';
 import { useReorder } from './use-reorder';
 import '../videos.css';
 
@@ -62,15 +62,17 @@ export function QueuePanel(props: {
     void change(async () => setRemoved(await getRunner().store.remove(ids)));
   };
   const { gpu, models } = props;
+  const listed = models.status === 'ready' ? models.models : [];
   const time = useForecast(
     forecastOf(
       rows.map(({ prediction }) => prediction),
-      models.status === 'ready' ? models.models : [],
+      listed,
       gpu.status === 'known' ? gpu.report : null,
     ),
   );
   const running = run.status === 'running' ? (run.progress.secondsRemaining ?? 0) : 0;
-  const differing = differingFacts(rows);
+  const facts = new Map(rows.map((row) => [row.id, factsOf(row, listed)]));
+  const differing = differingFacts([...facts.values()]);
   const held = useQueueState().held && !pause && working.length === 0;
   const elsewhere = working.some(({ id }) => id !== own);
   if (rows.length === 0 && removed.length === 0 && !elsewhere && !apiJob) return null;
@@ -150,6 +152,7 @@ export function QueuePanel(props: {
             <QueueRow
               key={row.id}
               waiting={row}
+              facts={facts.get(row.id) ?? new Map()}
               differing={differing}
               place={index + 1}
               count={rows.length}
@@ -188,7 +191,7 @@ export function QueuePanel(props: {
 
 function pauseText(pause: QueuePause, working: boolean): string {
   if (pause.reason === 'entry') return t('queue.pausedByEntry');
-  if (working) return t('queue.pausesAfter');
+  if (working && pause.reason === 'asked') return t('queue.pausesAfter');
   if (pause.reason === 'asked' || pause.code === 'PAUSED') {
     return t('queue.paused');
   }

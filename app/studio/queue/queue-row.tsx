@@ -1,5 +1,12 @@
 import { type ComponentProps, Fragment } from 'react';
-import { formatSize, switchesOn } from '../../../lib/contract';
+import {
+  type Created,
+  formatSize,
+  type ModelEntry,
+  switchesOn,
+  type unusedParameters,
+} from '../../../lib/contract';
+import { resolveSampling, storedModel } from '../../../lib/pipeline/profiles';
 import type { Waiting } from '../../../lib/predictions/store';
 import { useObjectUrl } from '../../shared/browser';
 import { Picture } from '../../shared/icons';
@@ -10,6 +17,7 @@ import { loraText } from '../result/video-facts';
 /** A request that waits, with what can be done with it. */
 export function QueueRow(props: {
   waiting: Waiting;
+  facts: Facts;
   /** Names of the facts in which those that wait differ. */
   differing: ReadonlySet<string>;
   /** Its place among those that wait, from 1. */
@@ -45,7 +53,7 @@ export function QueueRow(props: {
         <p className="queue-prompt clamp text-xl break" title={prompt}>
           {prompt}
         </p>
-        <Facts waiting={waiting} differing={props.differing} />
+        <FactsLine facts={props.facts} differing={props.differing} />
         {edited && <p className="muted text-s numbers break">{t('queue.inForm')}</p>}
       </div>
       <div className="actions">
@@ -86,9 +94,17 @@ export function QueuePicture({ picture }: { picture: Blob | undefined }) {
   );
 }
 
-/** What a request asks for, by names; what is absent is as usual. */
-function factsOf({ prediction, source }: Waiting): ReadonlyMap<string, string> {
+/** What a request asks for, by names; what is absent is as usual, or not used. */
+export type Facts = ReadonlyMap<string, string>;
+
+/** @param models in which it may have its model */
+export function factsOf({ prediction, source }: Waiting, models: readonly ModelEntry[]): Facts {
   const { parameters, profile, options } = prediction;
+  const model = models.find(({ manifest }) => manifest.id === prediction.model);
+  const applied = appliedOf(prediction, model);
+  const steps = applied?.steps ?? parameters.num_inference_steps;
+  const used = (name: (typeof unusedParameters)[number], text: string) =>
+    applied?.unused.includes(name) ? [] : ([[name, text]] as const);
   const { size, negative_prompt: negative, seed, ...settings } = parameters;
   const loras = loraText(parameters);
   const { lastImage: end } = options;
@@ -99,13 +115,24 @@ function factsOf({ prediction, source }: Waiting): ReadonlyMap<string, string> {
     ...switchesOn(settings).map((name) => [name, t(`queue.${name}`)] as const),
     ...(end ? ([['end', endText(end.name, settings.last_image_at)]] as const) : []),
     ...(profile === 'ultra-fast' ? ([['speed', t('names.profile.ultra-fast')]] as const) : []),
-    ['steps', t('queue.steps', { steps: settings.num_inference_steps })],
-    ['guidance', t('queue.guidance', { guidance: settings.guidance_scale })],
-    ['shift', t('queue.shift', { shift: settings.flow_shift })],
+    ['steps', t('queue.steps', { steps })],
+    ...used('guidance_scale', t('queue.guidance', { guidance: settings.guidance_scale })),
+    ...used('flow_shift', t('queue.shift', { shift: settings.flow_shift })),
     ['seed', seed < 0 ? t('queue.randomSeed') : t('queue.seed', { seed })],
     ...(loras ? ([['loras', loras]] as const) : []),
     ...(negative ? ([['negative', t('queue.without', { negative })]] as const) : []),
   ]);
+}
+
+/** What its profile makes of it; null where its model cannot tell. */
+function appliedOf({ profile, parameters, options }: Created, model: ModelEntry | undefined) {
+  try {
+    return model?.ready
+      ? resolveSampling(storedModel(model), profile, parameters, options).applied
+      : null;
+  } catch {
+    return null; // The run will say what it lacks.
+  }
 }
 
 /** The end image, and its second where it is not the end. */
@@ -114,8 +141,7 @@ function endText(name: string, second: number | undefined): string {
 }
 
 /** Names of the facts in which the requests that wait differ. */
-export function differingFacts(waiting: readonly Waiting[]): ReadonlySet<string> {
-  const all = waiting.map(factsOf);
+export function differingFacts(all: readonly Facts[]): ReadonlySet<string> {
   const [first, ...others] = all;
   const names = new Set(all.flatMap((facts) => [...facts.keys()]));
   return new Set(
@@ -124,9 +150,9 @@ export function differingFacts(waiting: readonly Waiting[]): ReadonlySet<string>
 }
 
 /** What a request asks for; what distinguishes it from the others stands out. */
-function Facts({ waiting, differing }: { waiting: Waiting; differing: ReadonlySet<string> }) {
+function FactsLine({ facts, differing }: { facts: Facts; differing: ReadonlySet<string> }) {
   // The name of the image says something only where there are others.
-  const shown = [...factsOf(waiting)].filter(([name]) => name !== 'image' || differing.has(name));
+  const shown = [...facts].filter(([name]) => name !== 'image' || differing.has(name));
   return (
     <p className="muted text-s numbers break">
       {shown.map(([name, text], index) => (

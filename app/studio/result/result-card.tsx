@@ -150,9 +150,11 @@ export function ResultCard(props: {
                 <SeedButton seed={result.seed} />
               </dd>
             </div>
-            <Fact name={t('result.timeTaken')}>
-              {result.resumes ? t('result.sinceResumed', { time }) : time}
-            </Fact>
+            {result.timings.total > 0 && (
+              <Fact name={t('result.timeTaken')}>
+                {result.resumes ? t('result.sinceResumed', { time }) : time}
+              </Fact>
+            )}
             <Fact name={t('result.file')}>
               {t('shared.listOf', {
                 first: formatBytes(result.videoBytes),
@@ -226,13 +228,14 @@ const devices = { webgpu: 'result.onWebgpu', wasm: 'result.onCpu' } as const;
 /** What a video is, in one line. */
 function factsLine(prediction: Completed): string {
   const { parameters, result } = prediction;
+  const { total } = result.timings;
   return [
     formatSize(`${result.width}*${result.height}`),
     t('common.seconds', { seconds: secondsOf(prediction) }),
     t('result.stepsOf', { steps: stepsText(prediction) }),
     t('result.seedOf', { seed: result.seed }),
     ...(parameters.loras.length > 0 ? [loraText(parameters)] : []),
-    t('result.madeIn', { time: formatTime(result.timings.total, true) }),
+    ...(total > 0 ? [t('result.madeIn', { time: formatTime(total, true) })] : []),
   ].join(' · ');
 }
 

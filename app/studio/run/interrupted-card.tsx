@@ -11,6 +11,7 @@ import {
   interruptionReason,
   interruptionTitle,
 } from './interruption';
+import { RunPictures } from './run-pictures';
 
 /** Errors after which the GPU may be gone for good. */
 const withoutGpu: readonly ErrorCode[] = ['DEVICE_LOST', 'WEBGPU_MISSING', 'ADAPTER_MISSING'];
@@ -42,40 +43,46 @@ export function InterruptedCard(props: {
   }, [focused, justFound]);
   return (
     <section ref={panel} className="panel stage interrupted" aria-labelledby="interrupted-title">
-      <h2 id="interrupted-title" ref={heading} tabIndex={-1}>
-        {interruptionTitle(prediction)}
-      </h2>
+      {/* Where those of the run were. */}
+      <div className="split">
+        <h2 id="interrupted-title" ref={heading} tabIndex={-1}>
+          {interruptionTitle(prediction)}
+        </h2>
+        <div className="actions">
+          <button
+            type="button"
+            className="primary"
+            disabled={busy}
+            onClick={() => actions.onResume(id)}
+          >
+            {t('run.resume')}
+          </button>
+          {cpu && withoutGpu.includes(error.code) && (
+            <button type="button" disabled={busy} onClick={() => actions.onResume(id, 'wasm')}>
+              {t('run.resumeOnCpu')}
+            </button>
+          )}
+          {finish && (
+            <button type="button" disabled={busy} onClick={() => actions.onFinish(id)}>
+              {t('run.finishEarly')}
+            </button>
+          )}
+          <button type="button" onClick={() => actions.onUseSettings(prediction)}>
+            {t('run.useSettings')}
+          </button>
+          <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+            {t('run.delete')}
+          </button>
+        </div>
+      </div>
+      <div className="screen preview-place" data-size={parameters.size}>
+        <RunPictures prediction={prediction} />
+      </div>
       <progress aria-label={t('run.stepsDone')} value={clip * steps + step} max={clips * steps} />
       <Problem error={interruptionReason(prediction)} />
       <UnsavedVideo prediction={prediction} />
       <ProblemAlert error={problem} />
       <p className="break">{parameters.prompt}</p>
-      <div className="actions">
-        <button
-          type="button"
-          className="primary"
-          disabled={busy}
-          onClick={() => actions.onResume(id)}
-        >
-          {t('run.resume')}
-        </button>
-        {cpu && withoutGpu.includes(error.code) && (
-          <button type="button" disabled={busy} onClick={() => actions.onResume(id, 'wasm')}>
-            {t('run.resumeOnCpu')}
-          </button>
-        )}
-        {finish && (
-          <button type="button" disabled={busy} onClick={() => actions.onFinish(id)}>
-            {t('run.finishEarly')}
-          </button>
-        )}
-        <button type="button" onClick={() => actions.onUseSettings(prediction)}>
-          {t('run.useSettings')}
-        </button>
-        <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
-          {t('run.delete')}
-        </button>
-      </div>
       {finish && <p className="field-hint">{finish}</p>}
     </section>
   );

@@ -1,14 +1,12 @@
-import { useLiveQuery } from 'dexie-react-hooks';
 import { type ReactNode, useEffect, useRef } from 'react';
 import type { Prediction } from '../../../lib/contract';
-import type { Source } from '../../../lib/predictions/database';
 import {
   initialProgress,
   type RunProgress,
   type RunState,
 } from '../../../lib/predictions/run-state';
-import { getRunner } from '../../runner';
-import { useNow } from '../../shared/browser';
+import { getQueue, getRunner } from '../../runner';
+import { showOpened, useNow } from '../../shared/browser';
 import { LiveText } from '../../shared/messages';
 import { memoryPlanText } from '../../shared/run-progress';
 import { RunStage } from '../../shared/run-stage';
@@ -16,18 +14,15 @@ import { twoDigits } from '../../shared/safety-text';
 import { t } from '../../texts';
 import '../../texts/en/run';
 import { formatTime } from '../../texts/format';
-import { FramedPicture } from '../form/framed-picture';
+import { RunPictures } from './run-pictures';
 
 /** The generation of this tab: progress, times, preview and controls. */
 export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle' }> }) {
   const { ending, continuation } = run;
   const { parameters, options } = run.prediction;
   const running = run.status === 'running';
-  // The other runs only decode.
-  const denoises = continuation === null || continuation === 'resume';
   // Pause and Finish early take effect only between two steps of the denoising loop.
   const stepping = running && run.progress.phase === 'denoise' && ending === null;
-  const paused = running && (run.progress.paused || run.progress.pausing);
   const runner = getRunner();
   const panel = useRef<HTMLElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
@@ -55,30 +50,18 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
               {t('shared.skip')}
             </button>
           )}
-          {denoises && (
+          {stepping && run.progress.checkpointProblem?.problem !== 'unsaved' && (
             <button
               type="button"
-              disabled={paused ? ending !== null : !stepping}
-              title={paused ? t('run.resumeTitle') : t('run.pauseTitle')}
-              onClick={() => order(paused ? runner.resume() : runner.pause())}
+              title={t('run.pauseTitle')}
+              onClick={() => order(getQueue().pauseRun())}
             >
-              {paused ? t('run.resume') : t('run.pause')}
+              {t('run.pause')}
             </button>
           )}
-          {denoises && (
+          {stepping && (
             <button
               type="button"
-              disabled={!stepping || run.progress.checkpointProblem?.problem === 'unsaved'}
-              title={t('run.suspendTitle')}
-              onClick={() => order(runner.suspend())}
-            >
-              {t('run.suspend')}
-            </button>
-          )}
-          {denoises && (
-            <button
-              type="button"
-              disabled={!stepping}
               title={t('run.finishTitle')}
               onClick={() => order(runner.finishEarly())}
             >
@@ -106,10 +89,6 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
       ) : (
         <progress aria-label={t('run.waiting')} />
       )}
-      {running && run.progress.pausing && ending === null && <p>{t('run.pausesAfter')}</p>}
-      {running && run.progress.paused && ending === null && (
-        <p className="field-hint">{t('run.pausedHint', { device: run.prediction.backend })}</p>
-      )}
       {running && <Hints progress={run.progress} />}
       <LiveText topic={announcementTopic(run)} text={announcement(run)} />
     </section>
@@ -118,12 +97,12 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
 
 function titleOf(run: Exclude<RunState, { status: 'idle' }>): string {
   if (run.ending === 'cancel') return t('run.cancelling');
-  if (run.ending === 'suspend') return t('run.suspending');
+  if (run.ending === 'pause') return t('run.pausing');
   if (run.ending === 'finish') return t('run.finishing');
   if (run.status === 'waiting') return run.elsewhere ? t('run.waitingForGpu') : t('run.starting');
   if (run.continuation === 'finish') return t('run.finishing');
   if (run.continuation === 'refine') return t('run.refining');
-  return run.progress.paused ? t('run.paused') : t('run.making');
+  return t('run.making');
 }
 
 const strong = (text: ReactNode) => <strong>{text}</strong>;
@@ -152,14 +131,13 @@ function Details(props: {
 }) {
   const { progress, prediction, startedAt } = props;
   const { secondsPerStep, secondsRemaining } = progress;
-  const source = useLiveQuery(() => getRunner().store.source(prediction.id), [prediction.id]);
   const now = useNow();
   return (
     <>
       <RunStage
         progress={progress}
         size={prediction.parameters.size}
-        pictures={source && <Pictures prediction={prediction} source={source} />}
+        pictures={<RunPictures prediction={prediction} />}
       />
       <dl className="facts">
         <div>
@@ -183,25 +161,12 @@ function Details(props: {
   );
 }
 
-/** The images of a request as its video shows them. */
-function Pictures(props: { prediction: Prediction; source: Source }) {
-  const { parameters, options } = props.prediction;
-  const { image, lastImage } = props.source;
-  const { framing, lastImage: last } = options;
-  const { size } = parameters;
-  return (
-    <>
-      <FramedPicture image={{ file: image, framing }} size={size} />
-      {lastImage && (
-        <FramedPicture image={{ file: lastImage, framing: last?.framing }} size={size} />
-      )}
-    </>
-  );
-}
-
+/** How the run computes: for those who ask. */
 function Hints({ progress: { sampling, kernels, memory } }: { progress: RunProgress }) {
+  if (!sampling && !kernels && !memory) return null;
   return (
-    <>
+    <details className="result-facts" onToggle={showOpened}>
+      <summary>{t('run.details')}</summary>
       {sampling && <p className="field-hint">{sampling}</p>}
       {kernels && (
         <p className="field-hint" title={kernels.reason ?? undefined}>
@@ -209,14 +174,14 @@ function Hints({ progress: { sampling, kernels, memory } }: { progress: RunProgr
         </p>
       )}
       {memory && <p className="field-hint">{memoryPlanText(memory)}</p>}
-    </>
+    </details>
   );
 }
 
 /** A screen reader announces a new topic at once. */
 function announcementTopic(run: RunState): string {
   if (run.status !== 'running') return run.status;
-  return `${run.progress.phase} ${run.progress.clip} ${run.progress.paused}`;
+  return `${run.progress.phase} ${run.progress.clip}`;
 }
 
 function announcement(run: RunState): string {
@@ -224,8 +189,7 @@ function announcement(run: RunState): string {
   if (run.status === 'waiting') {
     return run.elsewhere ? t('run.saysWaiting') : t('run.saysStarting');
   }
-  const { phase, step, steps, secondsRemaining, paused } = run.progress;
-  if (paused) return t('run.saysPaused');
+  const { phase, step, steps, secondsRemaining } = run.progress;
   if (phase !== 'denoise') return phase ? t(`run.saysPhase.${phase}`) : t('run.saysStarting');
   if (secondsRemaining === null) return t('run.saysStep', { step, steps });
   return t('run.saysStepLeft', { step, steps, time: formatTime(secondsRemaining) });

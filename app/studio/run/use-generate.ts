@@ -2,12 +2,14 @@ import { type Dispatch, type RefObject, useEffect, useEffectEvent, useRef, useSt
 import {
   type Backend,
   type Completed,
+  type DeviceOptions,
   type ErrorRecord,
   KinoraError,
   type ParametersInput,
   toKinoraError,
 } from '../../../lib/contract';
 import type { StartedRun } from '../../../lib/predictions/current-run';
+import { isCancelled } from '../../../lib/predictions/prediction-state';
 import type { RunInput } from '../../../lib/predictions/run-input';
 import type { Runner } from '../../../lib/predictions/runner';
 import { deviceOptions } from '../../shared/device';
@@ -64,15 +66,30 @@ export function useGenerate(options: {
   change: Dispatch<FormAction>;
   formRef: RefObject<HTMLFormElement | null>;
   edit: Pick<Edit, 'id' | 'end'>;
-  onStart: () => void;
-  onEnded: (id: string) => void;
+  /** The prediction on the stage; null where there is none. */
+  shown: string | null;
+  /** @param id null: the newest one */
+  show: (id: string | null) => void;
 }): Generate {
-  const { form, change, formRef, edit, onStart, onEnded } = options;
+  const { form, change, formRef, edit, shown, show } = options;
   const [problem, setProblem] = useState<RunProblem | null>(null);
   const starting = useRef(false);
   /** The form as it was when a request of it was added last. */
   const added = useRef<FormState | null>(null);
-  const onStopped = useEffectEvent((id: string) => {
+  /** What was on the stage before the run: a run that is cancelled gives the stage back. */
+  const before = useRef<string | null>(null);
+  /** @param id the prediction that the run goes on with */
+  function onStart(id: string | null = null) {
+    before.current = shown === id ? null : shown;
+    show(null);
+  }
+  /** @param id null where it was cancelled */
+  function onEnded(id: string | null) {
+    show(id ?? before.current);
+    // The button had it.
+    if (!id && !before.current) document.getElementById('main')?.focus({ preventScroll: true });
+  }
+  const onStopped = useEffectEvent((id: string | null) => {
     // A person who writes the next prompt meanwhile keeps the focus.
     if (form === added.current || !isTyping(document.activeElement)) onEnded(id);
   });
@@ -88,14 +105,14 @@ export function useGenerate(options: {
     // This comes first, because browsers may require a recent click for it.
     void (navigator as Partial<Navigator>).storage?.persist();
     setProblem(null);
-    onStart();
+    onStart(id);
     starting.current = true;
     try {
       const started = await work(runner).finally(() => {
         starting.current = false;
       });
       id = started.id;
-      await started.ended;
+      if (isCancelled(await started.ended)) return onEnded(null);
     } catch (thrown) {
       const error = toKinoraError(thrown);
       // A cancel is no failure: the person asked for it.
@@ -211,6 +228,14 @@ export function useGenerate(options: {
     });
   }
 
+  function goOn(id: string, ...how: ['resume' | 'finish', Partial<DeviceOptions>]): Promise<void> {
+    return start(async (runner) => {
+      const started = await runner.continueRun(id, ...how);
+      await (await loadData()).getQueue().unpauseRun();
+      return started;
+    }, id);
+  }
+
   return {
     generate: () => (edit.id === null ? enqueue([{}]) : replace(edit.id)),
     enqueue,
@@ -218,12 +243,8 @@ export function useGenerate(options: {
     makeLonger,
     runAgain: (id) => runAgain(id, {}),
     makeStandard: (id) => runAgain(id, { profile: 'standard', ...usualSampling }),
-    resume: (id, on) =>
-      start(
-        (runner) => runner.continueRun(id, 'resume', { ...device(), ...(on && { backend: on }) }),
-        id,
-      ),
-    finish: (id) => start((runner) => runner.continueRun(id, 'finish', device()), id),
+    resume: (id, on) => goOn(id, 'resume', { ...device(), ...(on && { backend: on }) }),
+    finish: (id) => goOn(id, 'finish', device()),
     refine: (id) => start((runner) => runner.refine(id, device()), id),
     problem,
   };

@@ -21,13 +21,13 @@ export const image = {
   data: Float32Array.from({ length: 3 * 64 * 32 }, (_, i) => Math.sin(i / 500)),
 };
 
-/** Makes a video of four steps of a small model. @param suspendAt step behind which the run is suspended */
+/** Makes a video of four steps of a small model. @param pauseAt step behind which the run is paused */
 export async function shortRun(
   backend: Backend,
   model: VideoModel,
   frames: number,
   storage: RunStorage,
-  { suspendAt, resumes = false }: { suspendAt?: number; resumes?: boolean } = {},
+  { pauseAt, resumes = false }: { pauseAt?: number; resumes?: boolean } = {},
 ) {
   const control = new RunControl();
   const made: Float32Array[] = [];
@@ -49,7 +49,7 @@ export async function shortRun(
     onProgress: (event) => {
       if (event.type !== 'step') return;
       steps.push(event.step);
-      if (event.step === suspendAt) control.suspend();
+      if (event.step === pauseAt) control.pause();
     },
     onFrame: async ({ data }) => void made.push(data.slice()),
     saving: { storage, intervalSeconds: 0, ...(resumes && { continuation: 'resume' }) },

@@ -34,7 +34,7 @@ const openTwin = (name: string, fields: Partial<ModelManifest> = {}) => {
   return modelFamilies.wan14b.open(manifest, folderOf(name)) as Promise<WanModel>;
 };
 
-test('a video of two experts, which goes on in the second one where it was suspended', {
+test('a video of two experts, which goes on in the second one where it was paused', {
   tags: ['full'],
   timeout: 120_000,
 }, async () => {
@@ -43,7 +43,7 @@ test('a video of two experts, which goes on in the second one where it was suspe
   expect(whole.frames).toHaveLength(9);
   const storage = memoryStorage();
   // Two of four steps at shift 5 are above the boundary.
-  await expect(shortRun(backend, model, 9, storage, { suspendAt: 3 })).rejects.toMatchObject({
+  await expect(shortRun(backend, model, 9, storage, { pauseAt: 3 })).rejects.toMatchObject({
     code: 'PAUSED',
   });
   const resumed = await shortRun(backend, model, 9, storage, { resumes: true });

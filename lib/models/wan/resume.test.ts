@@ -154,11 +154,11 @@ function expectSame(made: Pick<Made, 'latents' | 'frames'>, whole: Made): void {
   expect(sameBits(made.frames, whole.frames)).toBe(true);
 }
 
-/** Suspends a run at a step, or at the next one from which it can go on. */
-async function suspended(request: Parameters<typeof make>[0], at: string): Promise<MemoryStorage> {
+/** Pauses a run at a step, or at the next one from which it can go on. */
+async function pausedAt(request: Parameters<typeof make>[0], at: string): Promise<MemoryStorage> {
   const storage = new MemoryStorage();
   const running = make(request, storage, undefined, (event, control) => {
-    if (event.type === 'step' && `${event.clip}:${event.step}` === at) control.suspend();
+    if (event.type === 'step' && `${event.clip}:${event.step}` === at) control.pause();
   });
   await expect(running).rejects.toMatchObject({ code: 'PAUSED' });
   return storage;
@@ -176,7 +176,7 @@ function keepMotion(keepsMotion: boolean): void {
 const settings = { ratios: [0.99, 0.99], threshold: 0.06, mostSkips: 2, computedShare: 0.4 };
 const fewSteps: Configuration['scheduler'] = { kind: 'few-step', timesteps: [1000, 757, 522] };
 
-describe('a run that is suspended and resumed gives the same bits', () => {
+describe('a run that is paused and resumed gives the same bits', () => {
   test.each<[string, Configuration, string, string]>([
     ['UniPC with guidance', { guidanceScale: 5 }, '0:2', '0:3'],
     ['Heun, with two evaluations a step', { scheduler: { kind: 'heun' } }, '0:2', '0:3'],
@@ -211,7 +211,7 @@ describe('a run that is suspended and resumed gives the same bits', () => {
     keepMotion(keepsMotion);
     const request = { ...sampling, ...(adapter && { lora }) };
     const whole = await make(request, new MemoryStorage());
-    const storage = await suspended(request, at);
+    const storage = await pausedAt(request, at);
     const made = await make(request, storage, 'resume');
     expectSame(made, whole);
     expect(made.steps[0]).toBe(next);
@@ -251,7 +251,7 @@ describe('what cannot be used', () => {
   let whole: Made;
   beforeAll(async () => {
     whole = await make({}, new MemoryStorage());
-    storage = await suspended({}, '0:2');
+    storage = await pausedAt({}, '0:2');
   });
 
   test.each([
@@ -281,7 +281,7 @@ describe('what cannot be used', () => {
     const image = { ...base.image, data: base.image.data.map((value) => -value) };
     await expectAnew({ image }, storage, /another image/, mismatch);
     // As a run that was saved with a cache that is not there any more.
-    const cached = await suspended({ cache: { kind: 'magcache', settings } }, '0:2');
+    const cached = await pausedAt({ cache: { kind: 'magcache', settings } }, '0:2');
     await expectAnew({}, cached, /other settings/, mismatch);
     await expectAnew({}, new MemoryStorage(), /not in this browser/);
     const own = parts;
@@ -321,7 +321,7 @@ describe('what cannot be used', () => {
 
     // Of two clips the first is finished, and is not made again.
     const second = { clip: 1, clips: 2, step: 2, steps: 4 };
-    const files = without(await suspended({ frames: 17 }, '1:2'), 'state-a', 'state-b');
+    const files = without(await pausedAt({ frames: 17 }, '1:2'), 'state-a', 'state-b');
     const clip = await goesOn(second, files, 17);
     const end = { clip: 0, clips: 2, step: 4, steps: 4 };
     expect(clip).toMatchObject({ first: '1:1', problems: gone(left), saved: end });
@@ -345,7 +345,7 @@ describe('what cannot be used', () => {
 });
 
 test('finishing decodes what a run had predicted; what it keeps can be decoded again', async () => {
-  const storage = await suspended({ frames: 17 }, '1:2');
+  const storage = await pausedAt({ frames: 17 }, '1:2');
   const early = await make({ frames: 17 }, storage, 'finish');
   expect(early).toMatchObject({ finishedEarly: true, steps: [] });
   expect(early.frames).toHaveLength(17);
@@ -359,7 +359,7 @@ test('finishing decodes what a run had predicted; what it keeps can be decoded a
 
 test('where the motion is kept, a clip that was not begun leaves the finished one to be decoded', async () => {
   keepMotion(true);
-  const storage = await suspended({ frames: 17 }, '0:4');
+  const storage = await pausedAt({ frames: 17 }, '0:4');
   const early = await make({ frames: 17 }, storage, 'finish');
   expect(early).toMatchObject({ finishedEarly: true, frames: { length: 9 } });
   // As a picture it would be another clip.

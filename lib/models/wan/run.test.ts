@@ -430,34 +430,6 @@ describe('the control of a run', () => {
     },
   );
 
-  test('a pause holds the loop, and the run goes on as if nothing had been', async () => {
-    const control = new RunControl();
-    const run: VideoRun = { frames: [], events: [] };
-    let paused = () => {};
-    const isPaused = new Promise<void>((resolve) => {
-      paused = resolve;
-    });
-    const running = make(
-      {},
-      {
-        control,
-        run,
-        onEvent: (event) => {
-          if (event.type === 'step' && event.step === 1) control.pause();
-          if (event.type === 'paused' && event.paused) paused();
-        },
-      },
-    );
-    await isPaused;
-    await new Promise((resolve) => setTimeout(resolve, 150));
-    expect(stepsOf(run.events)).toEqual(['0:1']);
-    control.resume();
-    const { frames } = await running;
-    expect(stepsOf(run.events)).toEqual(['0:1', '0:2']);
-    expect(run.events.filter((event) => event.type === 'paused')).toHaveLength(2);
-    expect(frames).toEqual((await plain()).frames);
-  });
-
   test.each([
     ['text', 0],
     ['load', 0],

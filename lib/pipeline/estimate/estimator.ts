@@ -27,7 +27,6 @@ export class RunEstimator {
   /** Index of the stage that is under way, −1 before the first; and when it was last measured. */
   #index = -1;
   #at: number;
-  #pausedAt: number | null = null;
   #share = 0;
 
   /**
@@ -50,11 +49,7 @@ export class RunEstimator {
   take(event: ProgressEvent): void {
     if (event.type === 'phase') this.#enter(event.phase, event.clip);
     else if (event.type === 'plan') this.decodeWork = event.decodeWork;
-    else if (event.type === 'paused') {
-      const since = this.#pausedAt ?? this.now();
-      if (!event.paused) this.#at += this.now() - since;
-      this.#pausedAt = event.paused ? since : null;
-    } else if (event.type === 'checkpoint') {
+    else if (event.type === 'checkpoint') {
       const { clip, step } = event.checkpoint;
       for (const stage of this.#stages.filter(({ phase }) => phase === 'denoise')) {
         const reached = stage.clip < clip ? stage.pieces.length : stage.clip === clip ? step : 0;
@@ -113,7 +108,7 @@ export class RunEstimator {
 
   /** Seconds since the last measurement. */
   get #passed(): number {
-    return (this.#pausedAt ?? this.now()) - this.#at;
+    return this.now() - this.#at;
   }
 
   /** Usual seconds of pieces, or of parts of them. */

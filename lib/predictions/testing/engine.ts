@@ -48,7 +48,7 @@ export class FakeEngine implements EngineClient {
   /** The progress callback of the last run. */
   report: ((event: ProgressEvent) => void) | null = null;
   #cancelled = false;
-  #suspended = false;
+  #paused = false;
   #early = false;
 
   open() {
@@ -83,11 +83,9 @@ export class FakeEngine implements EngineClient {
     finishEarly: async () => {
       this.#early = true;
     },
-    suspend: async () => {
-      this.#suspended = true;
+    pause: async () => {
+      this.#paused = true;
     },
-    pause: async () => {},
-    resume: async () => {},
   } as unknown as EngineApi;
 
   async #generate(
@@ -97,7 +95,7 @@ export class FakeEngine implements EngineClient {
     this.seen = request;
     this.report = onProgress;
     this.#cancelled = false;
-    this.#suspended = false;
+    this.#paused = false;
     const { parameters, model, options, device, continuation } = request;
     this.#early = continuation === 'finish';
     const steps = continuation === 'refine' ? 0 : parameters.num_inference_steps;
@@ -118,7 +116,7 @@ export class FakeEngine implements EngineClient {
       if (!this.saves) continue;
       await files.write('state-a', new Blob([String(step)]));
       onProgress({ type: 'checkpoint', checkpoint: { step, steps, ...shared } });
-      if (this.#suspended) throw new KinoraError('PAUSED');
+      if (this.#paused) throw new KinoraError('PAUSED');
     }
     if (this.saves) {
       await files.remove('state-a');

@@ -272,7 +272,7 @@ header a{color:inherit;font-weight:700;text-decoration:none}
 a{color:var(--strong);text-underline-offset:3px}
 :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 video,.still{display:block;height:auto;border-radius:14px}
-video{width:min(100%,86vh*16/9);background:#000}
+video{margin-inline:auto;width:min(100%,86vh*16/9);background:#000}
 video.tall{width:min(100%,86vh*9/16)}
 h1{margin:20px 0 8px;font-size:1.4rem;line-height:1.3;overflow-wrap:anywhere}
 /* A click selects all of a prompt, to copy it. */

@@ -1,6 +1,6 @@
 import type { Completed, Finishing } from '../../../../lib/contract';
 import { predictionLock } from '../../../../lib/predictions/locks';
-import { newPredictionId } from '../../../../lib/predictions/run-input';
+import { newPredictionId, type SourceFiles } from '../../../../lib/predictions/run-input';
 import type { PredictionStore } from '../../../../lib/predictions/store';
 import { removeVideo, writeVideo } from '../../../../lib/predictions/videos';
 import type { UsedPart } from './cut-parts';
@@ -67,17 +67,27 @@ export async function keepVideo(
       to,
     })),
   };
+  await storeVideo(store, row, file, source ?? null);
+  return id;
+}
+
+/** Writes a video and its row: both, or none. @throws KinoraError `STORAGE_FULL` */
+export async function storeVideo(
+  store: PredictionStore,
+  row: Completed,
+  file: Blob,
+  source: SourceFiles | null,
+): Promise<void> {
   // A page that is opened now would delete a video without a row.
-  await navigator.locks.request(predictionLock(id), async () => {
+  await navigator.locks.request(predictionLock(row.id), async () => {
     await writeVideo(row.result.videoFile, file);
     try {
-      await store.create(row, source ?? null);
+      await store.create(row, source);
     } catch (thrown) {
       await removeVideo(row.result.videoFile);
       throw thrown;
     }
   });
-  return id;
 }
 
 function worstVerdict(used: readonly UsedPart[]): Completed['result']['safety'] {

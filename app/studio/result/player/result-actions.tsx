@@ -1,10 +1,10 @@
 import { useLiveQuery } from 'dexie-react-hooks';
 import { type ComponentType, type RefObject, useState } from 'react';
-import { flushSync } from 'react-dom';
 import { type Completed, type ErrorRecord, toKinoraError } from '../../../../lib/contract';
 import { chainOf } from '../../../../lib/predictions/continuation';
 import { getRunner } from '../../../runner';
 import { downloadFile } from '../../../shared/browser';
+import { loadFinished } from '../../../shared/finished-settings';
 import { AgainIcon, BinIcon, ImageIcon, SlidersIcon } from '../../../shared/icons';
 import { ProblemAlert } from '../../../shared/messages';
 import { videoToSave } from '../../../shared/saved-video';
@@ -39,7 +39,9 @@ export function ResultActions(props: {
   const [dialog, setDialog] = useState<
     'longer' | 'trim' | 'sound' | 'compare' | 'export' | Enhancement | null
   >(null);
-  const [more, setMore] = useState(false);
+  /** Whether the bar that steps through the frames is shown. */
+  const [frames, setFrames] = useState(false);
+  const finished = useLiveQuery(() => loadFinished(getRunner().store.database), []);
   const [problem, setProblem] = useState<ErrorRecord | null>(null);
   const chain =
     useLiveQuery(() => {
@@ -110,69 +112,66 @@ export function ResultActions(props: {
             danger
             onClick={() => actions.onDelete(id)}
           />
-          <button
-            type="button"
-            aria-expanded={more}
-            aria-controls="result-more"
-            onClick={() => {
-              flushSync(() => setMore(!more));
-              // Below a portrait video it would lie below the window.
-              document.getElementById('result-more')?.scrollIntoView({ block: 'nearest' });
-            }}
-          >
+          <button type="button" popoverTarget="result-more">
             {t('result.more')}
           </button>
+          <div id="result-more" popover="auto" className="menu">
+            {shown && (
+              <>
+                <MenuItem name={t('result.frameByFrame')} onClick={() => setFrames(!frames)} />
+                <MenuItem
+                  name={chain.length > 1 ? t('result.joinAndTrim') : t('result.trim')}
+                  disabled={!video}
+                  onClick={() => open('trim')}
+                />
+                <MenuItem
+                  name={t('result.sound.title')}
+                  disabled={!video}
+                  onClick={() => open('sound')}
+                />
+                <MenuItem name={t('result.compare')} onClick={() => open('compare')} />
+                <MenuItem
+                  name={t('result.export')}
+                  disabled={!video}
+                  onClick={() => open('export')}
+                />
+                {enhancementsOf(prediction).map(({ kind, possible }) => (
+                  <MenuItem
+                    key={kind}
+                    name={t(`result.enhance.${kind}`)}
+                    disabled={!video || !possible}
+                    title={possible ? undefined : t('result.smoothFirst')}
+                    onClick={() => open(kind)}
+                  />
+                ))}
+              </>
+            )}
+            <MenuItem name={t('result.useSeed')} onClick={() => actions.onUseSeed(result.seed)} />
+          </div>
         </div>
       </div>
+      {finished && (
+        <p className="field-hint">{t('result.holds', { images: String(finished.imageInFile) })}</p>
+      )}
       {blurred && (
         <p id="result-off" className="field-hint">
           {t('result.showFirst')}
         </p>
       )}
-      <div id="result-more" className="result-actions row wrap gap-8-16 between" hidden={!more}>
-        {shown && (
-          <>
-            <FrameBar
-              player={player}
-              name={name}
-              file={video?.file ?? null}
-              url={video?.url ?? null}
-              frames={result.frames}
-              frameRate={result.frameRate}
-              onError={(error) => setProblem(error.toRecord())}
-            />
-            <div className="actions" inert={!video}>
-              <button type="button" className="small" onClick={() => open('trim')}>
-                {chain.length > 1 ? t('result.joinAndTrim') : t('result.trim')}
-              </button>
-              <button type="button" className="small" onClick={() => open('sound')}>
-                {t('result.sound.title')}
-              </button>
-              <button type="button" className="small" onClick={() => open('compare')}>
-                {t('result.compare')}
-              </button>
-              <button type="button" className="small" onClick={() => open('export')}>
-                {t('result.export')}
-              </button>
-              {enhancementsOf(prediction).map(({ kind, possible }) => (
-                <button
-                  key={kind}
-                  type="button"
-                  className="small"
-                  disabled={!possible}
-                  title={possible ? undefined : t('result.smoothFirst')}
-                  onClick={() => open(kind)}
-                >
-                  {t(`result.enhance.${kind}`)}
-                </button>
-              ))}
-            </div>
-          </>
-        )}
-        <button type="button" className="small" onClick={() => actions.onUseSeed(result.seed)}>
-          {t('result.useSeed')}
-        </button>
-      </div>
+      {/* Its keys work also while it is not shown. */}
+      {shown && (
+        <div hidden={!frames}>
+          <FrameBar
+            player={player}
+            name={name}
+            file={video?.file ?? null}
+            url={video?.url ?? null}
+            frames={result.frames}
+            frameRate={result.frameRate}
+            onError={(error) => setProblem(error.toRecord())}
+          />
+        </div>
+      )}
       <ProblemAlert error={problem} />
       {dialog === 'longer' && (
         <LongerDialog
@@ -204,6 +203,22 @@ export function ResultActions(props: {
   );
 }
 
+/** A button of the menu, which it closes. */
+function MenuItem(props: {
+  name: string;
+  title?: string | undefined;
+  disabled?: boolean;
+  onClick: () => void;
+}) {
+  const { name, ...rest } = props;
+  return (
+    <button type="button" popoverTarget="result-more" popoverTargetAction="hide" {...rest}>
+      {name}
+    </button>
+  );
+}
+
+/** Its name shows at once under the mouse and with the focus, and always where there is no mouse. */
 function IconButton(props: {
   icon: ComponentType;
   name: string;
@@ -219,7 +234,6 @@ function IconButton(props: {
       className={`icon ${danger ? 'danger' : ''}`}
       aria-label={name}
       aria-describedby={describedBy}
-      title={name}
       disabled={disabled}
       onClick={onClick}
     >

@@ -52,7 +52,7 @@ test('a model of another family is downloaded, checked, stored, run, resumed and
   const whole = await shortRun(backend, model, 17, memoryStorage());
   expect(whole.frames).toHaveLength(17);
   const storage = memoryStorage();
-  await expect(shortRun(backend, model, 17, storage, { suspendAt: 2 })).rejects.toMatchObject({
+  await expect(shortRun(backend, model, 17, storage, { pauseAt: 2 })).rejects.toMatchObject({
     code: 'PAUSED',
   });
   const resumed = await shortRun(backend, model, 17, storage, { resumes: true });
