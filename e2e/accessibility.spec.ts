@@ -58,6 +58,7 @@ test('the help opens at a section, and axe finds nothing on it', full, async ({ 
       await expect(page.getByText('No answer has these words.')).toBeVisible();
       await expectAccessible(page);
     });
+    // What it has left out is there again.
     await page.goto('/help#OUT_OF_MEMORY');
     const memory = page.getByRole('heading', { name: 'Not enough memory on the GPU' });
     await expect(memory).toBeInViewport();

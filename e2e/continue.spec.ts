@@ -57,7 +57,7 @@ test('a video is made longer, joined, trimmed and compared', full, async ({ stud
   await test.step('make it longer, by its last frames where its latents are gone', async () => {
     await button('Make it longer').click();
     const dialog = page.getByRole('dialog', { name: 'Make it longer' });
-    const gone = dialog.getByText(/^What the model left of this video’s end is not kept/);
+    const gone = dialog.getByText(/^The latents of this video’s end are not in this browser/);
     await expect(gone).toBeHidden();
     await dialog.getByRole('button', { name: 'Cancel' }).click();
     await page.evaluate(async () => {

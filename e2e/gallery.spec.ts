@@ -109,7 +109,7 @@ test(
       await menu('Order').selectOption('Newest first');
       await menu('Date').selectOption('Today');
       await history.getByRole('searchbox').fill('boat');
-      await expect(history.getByText('No video fits.')).toBeVisible();
+      await expect(history.getByText('No video matches.')).toBeVisible();
       await history.getByRole('button', { name: 'Clear search and filters' }).click();
       await expect(history.getByRole('searchbox')).toBeFocused();
       await expect(cards).toHaveCount(8);

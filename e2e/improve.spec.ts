@@ -108,7 +108,9 @@ test(
     // The tiny model writes nonsense, of which no sentence is added.
     await hub.close();
     await studio.improveButton.click();
-    await expect(studio.improved).toContainText('Your own words stand', { timeout: 90_000 });
+    await expect(studio.improved).toContainText('no sentence of the model could be added', {
+      timeout: 90_000,
+    });
     await expect(studio.prompt).toHaveValue(prompt);
     await studio.improved.getByRole('button', { name: 'Close' }).click();
     await expect(studio.improved).toHaveCount(0);

@@ -65,7 +65,7 @@ test(
 
     await test.step('it is shown with the keyboard, and blurred again', async () => {
       const show = studio.result.getByRole('button', { name: 'Show the video', exact: true });
-      const found = 'The safety checker takes this video for nudity or sex. It may err.';
+      const found = 'The safety checker found nudity or sex in this video. It may be wrong.';
       await expect(show).toHaveAccessibleDescription(found);
       await expect(studio.history).toContainText(found);
       for (const name of ['Make it longer', 'Last frame as new start image']) {
@@ -89,7 +89,7 @@ test(
       await studio.steps.fill('40');
       await studio.generate();
       const notice = studio.progress.getByRole('alert');
-      await expect(notice).toContainText('an input image for nudity or sex (score 0.99)');
+      await expect(notice).toContainText('nudity or sex in an input image (score 0.99)');
       await expect(studio.progress.getByRole('button', { name: 'Show the preview' })).toBeVisible();
       await expect(studio.progress.getByText('Check frames')).toBeVisible();
       await notice.getByRole('button', { name: 'Cancel this video' }).click();

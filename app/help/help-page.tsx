@@ -2,6 +2,7 @@
 
 import Link from 'next/link';
 import { type ReactNode, useEffect, useState } from 'react';
+import { flushSync } from 'react-dom';
 import { appPath } from '../../lib/contract';
 import { Picture } from '../shared/icons';
 import { SiteHeader } from '../shared/site-header';
@@ -127,8 +128,16 @@ export function HelpPage() {
   const found = find(search);
   const count = found.reduce((sum, { parts }) => sum + parts.length, 0);
   useEffect(() => {
+    const show = () => document.getElementById(location.hash.slice(1))?.scrollIntoView();
     // In another language than English the page is rendered anew, below where the browser has scrolled to.
-    document.getElementById(location.hash.slice(1))?.scrollIntoView();
+    show();
+    const follow = () => {
+      // A search may have left it out.
+      if (!document.getElementById(location.hash.slice(1))) flushSync(() => setSearch(''));
+      show();
+    };
+    window.addEventListener('hashchange', follow);
+    return () => window.removeEventListener('hashchange', follow);
   }, []);
   return (
     <>

@@ -64,7 +64,7 @@ export function ConnectForm(props: {
       <h2 id="connect-title">{t('serve.connectTab')}</h2>
       <fieldset className="stack gap-20" disabled={connected}>
         {signedIn ? (
-          <div className="field">
+          <div className="field stack gap-8">
             <p className="info">{t('serve.tokenMade')}</p>
             <details className="more" open={tokenError !== null || undefined}>
               <summary>{t('serve.otherToken')}</summary>

@@ -36,8 +36,8 @@ export function SettingsPage() {
           <div className="column stack gap-24">
             <Appearance />
             <Computing gpu={gpu} />
-            <GpuSection gpu={gpu} />
             <FinishedSection />
+            <GpuSection gpu={gpu} />
           </div>
           <div className="column stack gap-24">
             <LibraryStatus library={library} />

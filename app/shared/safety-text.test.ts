@@ -22,7 +22,7 @@ test.each<[Partial<Safety> & Pick<Safety, 'status'>, string, string | null]>([
   [
     { status: 'flagged', score: 0.7, threshold: 0.6, model: quick },
     `Quick check: flagged by ${quick}`,
-    'often errs',
+    'often wrong',
   ],
   [{ status: 'clear', score: 0.1, input: 0.7, model }, 'An input image was flagged too', null],
   [{ status: 'flagged', score: 0.93, model }, `Flagged by ${model}, score 0.93`, 'nudity or sex'],

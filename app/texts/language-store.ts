@@ -43,9 +43,15 @@ export function useLanguage(): Language {
   return useSyncExternalStore(shown.subscribe, language, shown.getServerSnapshot);
 }
 
+/** What was asked for last: the texts of another one may still be on their way. */
+let wanted: Language = 'en';
+
 async function show(next: Language): Promise<void> {
+  wanted = next;
   if (next === language()) return;
-  setTexts(next, next === 'en' ? undefined : await loaders[next]());
+  const texts = next === 'en' ? undefined : await loaders[next]();
+  if (next !== wanted) return;
+  setTexts(next, texts);
   document.documentElement.lang = next;
   shown.set(next);
 }

@@ -35,7 +35,7 @@ test.each<[Partial<PromptOptimization>, string]>([
   [{}, 'Improved by Qwen3 0.6B in 12 s, seed 7.'],
   [
     { status: 'unchanged', reasons: ['language'], model: null },
-    'The prompt stays as it is: its language is none that can be checked.',
+    'The prompt stays as it is: its language cannot be checked.',
   ],
   [
     { status: 'failed', reasons: ['new person: man', 'camera move: pan', 'new person: boy'] },
