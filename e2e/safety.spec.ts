@@ -68,7 +68,7 @@ test(
       const found = 'The safety checker takes this video for nudity or sex. It may err.';
       await expect(show).toHaveAccessibleDescription(found);
       await expect(studio.history).toContainText(found);
-      for (const name of ['Make it longer', 'Last frame as new start image']) {
+      for (const name of ['Make it longer', 'Use last frame']) {
         const button = studio.result.getByRole('button', { name, exact: true });
         await expect(button).toBeDisabled();
         await expect(button).toHaveAccessibleDescription(/are off until you show the video\.$/);
