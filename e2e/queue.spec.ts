@@ -144,7 +144,7 @@ test(
     await other.waitForResult();
     await expect(other.result).toContainText('The second');
     await expect(other.queue).toHaveCount(0);
-    await expect(other.history.getByText('The first')).toBeVisible();
+    await expect(other.history.getByRole('button', { name: 'Show 1 failed' })).toBeVisible();
   },
 );
 

@@ -68,7 +68,7 @@ test(
       const found = 'The safety checker found nudity or sex in this video. It may be wrong.';
       await expect(show).toHaveAccessibleDescription(found);
       await expect(studio.history).toContainText(found);
-      for (const name of ['Make it longer', 'Last frame as new start image']) {
+      for (const name of ['Make it longer', 'Use last frame']) {
         const button = studio.result.getByRole('button', { name, exact: true });
         await expect(button).toBeDisabled();
         await expect(button).toHaveAccessibleDescription(/are off until you show the video\.$/);

@@ -1,18 +1,13 @@
 'use client';
 
-import Link from 'next/link';
-import { t } from '../texts';
+import { PageLink } from './site-header';
 
 /** The end of every page. */
 export function Footer() {
   return (
     <footer className="bottom row page-width gap-20 wrap muted text-m">
-      <Link href="/help" prefetch={false}>
-        {t('common.help')}
-      </Link>
-      <Link href="/terms" prefetch={false}>
-        {t('common.termsOfUse')}
-      </Link>
+      <PageLink href="/help" name="common.help" />
+      <PageLink href="/terms" name="common.termsOfUse" />
     </footer>
   );
 }

@@ -26,33 +26,6 @@ export function ImageIcon() {
   );
 }
 
-export function SlidersIcon() {
-  return (
-    <Icon>
-      <path d="M4 7h9M17 7h3M4 12h3M11 12h9M4 17h9M17 17h3" />
-      <circle cx="15" cy="7" r="2" />
-      <circle cx="9" cy="12" r="2" />
-      <circle cx="15" cy="17" r="2" />
-    </Icon>
-  );
-}
-
-export function AgainIcon() {
-  return (
-    <Icon>
-      <path d="M19 12a7 7 0 1 1-2-4.9M19 4v4h-4" />
-    </Icon>
-  );
-}
-
-export function BinIcon() {
-  return (
-    <Icon>
-      <path d="M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13M10.5 11v5M13.5 11v5" />
-    </Icon>
-  );
-}
-
 export function StarIcon() {
   return (
     <Icon>

@@ -20,11 +20,6 @@ const apiPages = [
   { href: '/keys', name: 'common.keys' },
   { href: '/docs', name: 'common.docs' },
 ] as const;
-/** What the menu of a phone has. */
-const more = [
-  { href: '/settings', name: 'common.settings' },
-  { href: '/help', name: 'common.help' },
-] as const;
 type Page = (typeof pages | typeof apiPages)[number];
 
 // The app's own offers come after the page has loaded.
@@ -74,17 +69,17 @@ export function SiteHeader(props: {
           type="button"
           className="top-more"
           aria-label={t('common.more')}
-          aria-current={here === '/settings' || undefined}
           popoverTarget="top-more"
         >
           ⋯
         </button>
         <div id="top-more" popover="auto" className="menu">
-          {more.map(({ href, name }) => (
-            <Link key={href} className="button" href={href} prefetch={false}>
-              {t(name)}
-            </Link>
-          ))}
+          <PageLink
+            href="/settings"
+            name="common.settings"
+            current={here === '/settings' && 'page'}
+          />
+          <PageLink href="/help" name="common.help" />
           <Suspense>
             <AppButtons />
           </Suspense>
@@ -106,7 +101,11 @@ export function SiteHeader(props: {
   );
 }
 
-function PageLink(props: { href: string; name: Page['name']; current: boolean | 'page' }) {
+export function PageLink(props: {
+  href: string;
+  name: Page['name'] | 'common.help' | 'common.termsOfUse';
+  current?: boolean | 'page';
+}) {
   const { href, name, current } = props;
   return (
     <Link href={href} prefetch={false} aria-current={current || undefined}>

@@ -40,7 +40,7 @@ export function FirstRun(props: {
           <button type="button" className="primary" onClick={onSample}>
             {t('form.trySample')}
           </button>
-          <button type="button" className="beside-sample" onClick={chooseImage}>
+          <button type="button" onClick={chooseImage}>
             {t('form.choosePhoto')}
           </button>
         </div>
@@ -58,7 +58,7 @@ export function FirstRun(props: {
   );
 }
 
-/** Opens the field of the form, which is below what is seen first. */
+/** Opens the field of the form, which is below what a phone shows first. */
 function chooseImage(): void {
   const field = document.getElementById('image');
   field?.focus();

@@ -1,11 +1,10 @@
 import { useLiveQuery } from 'dexie-react-hooks';
-import { type ComponentType, type RefObject, useState } from 'react';
+import { type RefObject, useState } from 'react';
 import { type Completed, type ErrorRecord, toKinoraError } from '../../../../lib/contract';
 import { chainOf } from '../../../../lib/predictions/continuation';
 import { getRunner } from '../../../runner';
 import { downloadFile } from '../../../shared/browser';
 import { loadFinished } from '../../../shared/finished-settings';
-import { AgainIcon, BinIcon, ImageIcon, SlidersIcon } from '../../../shared/icons';
 import { ProblemAlert } from '../../../shared/messages';
 import { videoToSave } from '../../../shared/saved-video';
 import { t } from '../../../texts';
@@ -85,33 +84,27 @@ export function ResultActions(props: {
             {t('result.longer')}
           </button>
         </div>
-        <div className="actions">
-          <IconButton
-            icon={ImageIcon}
-            name={t('result.lastFrame')}
-            describedBy={blurred ? 'result-off' : undefined}
+        <div className="actions small">
+          <button
+            type="button"
+            title={t('result.lastFrameHint')}
+            aria-describedby={blurred ? 'result-off' : undefined}
             disabled={!video || blurred}
             onClick={() => video && actions.onUseLastFrame(video.file)}
-          />
-          <IconButton
-            icon={SlidersIcon}
-            name={t('result.useSettings')}
-            onClick={() => actions.onUseSettings(prediction)}
-          />
+          >
+            {t('result.lastFrame')}
+          </button>
+          <button type="button" onClick={() => actions.onUseSettings(prediction)}>
+            {t('result.useSettings')}
+          </button>
           {!parts && (
-            <IconButton
-              icon={AgainIcon}
-              name={t('result.runAgain')}
-              disabled={busy}
-              onClick={() => actions.onRunAgain(id)}
-            />
+            <button type="button" disabled={busy} onClick={() => actions.onRunAgain(id)}>
+              {t('result.runAgain')}
+            </button>
           )}
-          <IconButton
-            icon={BinIcon}
-            name={t('result.delete')}
-            danger
-            onClick={() => actions.onDelete(id)}
-          />
+          <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+            {t('result.delete')}
+          </button>
           <button type="button" popoverTarget="result-more">
             {t('result.more')}
           </button>
@@ -210,34 +203,18 @@ function MenuItem(props: {
   disabled?: boolean;
   onClick: () => void;
 }) {
-  const { name, ...rest } = props;
-  return (
-    <button type="button" popoverTarget="result-more" popoverTargetAction="hide" {...rest}>
-      {name}
-    </button>
-  );
-}
-
-/** Its name shows at once under the mouse and with the focus, and always where there is no mouse. */
-function IconButton(props: {
-  icon: ComponentType;
-  name: string;
-  describedBy?: string | undefined;
-  disabled?: boolean;
-  danger?: boolean;
-  onClick: () => void;
-}) {
-  const { icon: Icon, name, describedBy, disabled, danger, onClick } = props;
+  const { name, onClick, ...rest } = props;
   return (
     <button
       type="button"
-      className={`icon ${danger ? 'danger' : ''}`}
-      aria-label={name}
-      aria-describedby={describedBy}
-      disabled={disabled}
-      onClick={onClick}
+      {...rest}
+      onClick={({ currentTarget }) => {
+        // The focus goes back to the button of the menu: a dialog that opens gives it back to that.
+        currentTarget.closest<HTMLElement>('[popover]')?.hidePopover();
+        onClick();
+      }}
     >
-      <Icon />
+      {name}
     </button>
   );
 }
