@@ -7,7 +7,6 @@ import '../../texts/en/form';
 import { chosenSwitches, formatBytes, formatOfFile, parameterRanges } from '../../../lib/contract';
 import { bitRateOf } from '../../../lib/video/bit-rate';
 import { GpuNotice, isEmulated } from '../../shared/gpu';
-import { isTooSlow } from '../first-run-text';
 import { forecastOf, useForecast } from './forecast';
 import { FieldsContext, useFields, useRequest } from './form-context';
 import {
@@ -102,7 +101,8 @@ export const RequestForm = memo(function RequestForm() {
             list={models}
             model={model}
             offered={request.introduced}
-            tooSlow={isTooSlow(request.gpu, request.backend)}
+            report={request.gpu}
+            backend={request.backend}
             onChange={(id) => set({ model: id })}
           />
           <SizeField />
