@@ -89,7 +89,7 @@ for (const { width, height } of views) {
       await expect(stage.getByRole('status')).toHaveText(
         /^The sample takes (about|roughly) .* here; Wan2\.2 TI2V 5B is too slow\.$/,
       );
-      await expect(page.getByText('use a graphics card')).toHaveCount(1);
+      await expect(page.getByText('use a computer with a graphics card')).toHaveCount(1);
       await expect(page.getByRole('link', { name: 'Get Wan2.2 TI2V 5B' })).toHaveCount(0);
       // The browser offers to install the app some time after it has opened.
       await page.evaluate(() => window.dispatchEvent(new Event('beforeinstallprompt')));

@@ -62,9 +62,16 @@ test(
       await models.setHub(hub.url);
       await models.addFromHub(goldenRepository);
       const { dialog } = models;
-      await expect(dialog).toContainText('Licence: ');
-      await expect(dialog).toContainText(new URL(hub.url).host);
-      await expect(dialog).toContainText(/\d.* to fetch\. .* are free now; .* will be left\./);
+      await expect(dialog.locator('.plan-sum')).toHaveText(
+        /: [\d.]+ MB to fetch, roughly \d+ s at 100 Mbit\/s; it is kept in this browser\.$/,
+      );
+      await expect(dialog.getByRole('row')).toHaveCount(0);
+      await models.openOptions();
+      await expect(dialog.getByRole('row', { name: /^Together/ })).toBeVisible();
+      await dialog.getByText('Licences', { exact: true }).click();
+      await expect(dialog).toContainText(`From ${new URL(hub.url).host}: `);
+      await expect(dialog.getByRole('link', { name: 'Apache-2.0' })).toBeVisible();
+      await expect(dialog).toContainText(/ are free now; .* will be left\./);
       await expect(dialog.getByRole('row', { name: /^VAE .*2\.1 MB$/ })).toBeVisible();
       await expect(dialog.getByRole('row', { name: /^Together/ })).toBeVisible();
       for (const part of weights) expect(hub.served(goldenPath(part)).bytes).toBeLessThan(120_000);
@@ -93,6 +100,8 @@ test(
       await models.waitForStatus(golden, /^Interrupted/);
       // By now the hub has noticed that what it was sending has no reader.
       lost = hub.served(goldenPath('vae')).bytes;
+      // The thread that asks the GPU stays.
+      await expect(models.device.getByRole('status')).toContainText('works here');
       threads = page.workers().length;
       await banner.getByRole('button', { name: 'Resume' }).click();
       await models.waitForStatus(golden, 'Ready');
@@ -170,6 +179,9 @@ test(
       await models.waitForStatus(golden, 'Not complete');
       hub.heal();
       await same.getByRole('button', { name: 'Download the rest' }).click();
+      // The speed of the first part is known by now.
+      await expect(second.dialog).toContainText('on this line');
+      await second.openOptions();
       await expect(second.dialog.getByRole('row', { name: /^Transformer/ })).toContainText('here');
       await expect(second.dialog.getByRole('row', { name: /^VAE/ })).toContainText('MB');
       await second.confirmDownload();
@@ -280,17 +292,30 @@ test(
   async ({ models, page, hub }) => {
     const bytes = await goldenBytes('loras/a_kohya_alpha.safetensors');
     hub.repositories.put('kinora/lora', 'lantern.safetensors', bytes);
+    const listed = 'wan22_5b_i2v_crush_it_lora';
+    const other = await goldenBytes('loras/a_peft.safetensors');
+    hub.repositories.put(`ostris/${listed}`, `${listed}.safetensors`, other);
 
     await test.step('both come into the library', async () => {
       await models.addFolder(await deeperModel(test.info().outputPath('deeper')));
       await models.setHub(hub.url);
       await models.loras.getByLabel('Address on the hub, or a link').fill('kinora/lora');
       await models.loras.getByRole('button', { name: 'Add', exact: true }).click();
+      await expect(models.loras.getByText('✓ lantern.safetensors')).toBeVisible();
       await expect(models.lora('lantern.safetensors')).toContainText(
         /Rank \d+ · for .* · [\d.]+ kB/,
       );
       await models.waitForStatus(models.model('Deeper'), 'Ready');
-      await page.getByRole('link', { name: 'Studio', exact: true }).click();
+    });
+
+    await test.step('one of those to begin with is added by a click, and opens in the studio', async () => {
+      const entry = models.loras.getByRole('listitem').filter({ hasText: `ostris/${listed}` });
+      await expect(entry).toContainText('For Wan2.2 TI2V 5B. Trigger word: “crush it”. 161 MB.');
+      await entry.getByRole('button', { name: 'Add Crush it' }).click();
+      await entry.getByRole('link', { name: `Use ${listed}.safetensors in the studio` }).click();
+      const scale = page.getByLabel(`${listed}.safetensors, scale`);
+      await expect(scale).toBeInViewport();
+      await page.getByRole('button', { name: `Remove ${listed}.safetensors` }).click();
     });
 
     await test.step('the plan says what is read in every step', async () => {
@@ -324,8 +349,16 @@ test(
     await page.getByLabel('Access token of your account').fill('hf_secret');
     await page.getByRole('button', { name: 'Keep it', exact: true }).click();
     await expect(page.getByRole('button', { name: 'Remove the token' })).toBeVisible();
-    await models.addFromHub(goldenRepository);
-    await models.confirmDownload();
+    await test.step('the sheet has the terms of use, and Download accepts them', async () => {
+      await forgetTerms(page);
+      await models.addFromHub(goldenRepository);
+      const { dialog } = models;
+      await expect(dialog).toContainText('With Download you accept the terms of use');
+      await dialog.getByText('Terms of use and licences').click();
+      await expect(dialog.getByText('What must not be made')).toBeVisible();
+      await expectAccessible(page);
+      await models.confirmDownload();
+    });
     const golden = models.model('Golden');
     await models.waitForStatus(golden, 'Ready');
     await expect(golden).toContainText('Safety checkerInstalled');

@@ -51,6 +51,7 @@ test(
     await models.setHub(hub.url);
     const real = models.model('Wan2.2 TI2V 5B');
     await real.getByRole('button', { name: 'Download' }).click();
+    await models.openOptions();
     const adapters = models.dialog.getByRole('group', { name: /^Few-step adapter/ });
     const choice = (name: string) => adapters.getByRole('radio', { name: new RegExp(`^${name}`) });
     await expect(choice('FastWan')).toBeChecked();

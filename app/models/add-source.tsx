@@ -2,11 +2,12 @@ import { useState } from 'react';
 import type { ErrorRecord, LocalFile } from '../../lib/contract';
 import { FilePicker, type FilePickerProps } from './file-picker';
 import { Outcome } from './outcome';
+import type { Said } from './page-state';
 
 /** What the page knows about one subject. */
 export interface About {
   readonly doing: string | undefined;
-  readonly done: string | undefined;
+  readonly done: Said | undefined;
   readonly problem: ErrorRecord | undefined;
 }
 

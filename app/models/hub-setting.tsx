@@ -4,7 +4,7 @@ import { describedBy, FieldNotes } from '../shared/fields';
 import { t } from '../texts';
 import '../texts/en/models';
 import { Outcome } from './outcome';
-import { shownAddress, type TypedAddress } from './page-state';
+import { type Said, shownAddress, type TypedAddress } from './page-state';
 
 /** Where model files come from: the hub itself, or a mirror of it. */
 export function HubSetting(props: {
@@ -12,7 +12,7 @@ export function HubSetting(props: {
   /** Whether it is unfolded at first. */
   open?: boolean;
   doing: string | undefined;
-  done: string | undefined;
+  done: Said | undefined;
   problem: ErrorRecord | undefined;
   onSave: (base: string) => void;
   /** Null removes the token. */

@@ -1,5 +1,5 @@
 import Link from 'next/link';
-import { type Dispatch, lazy, type ReactNode, Suspense } from 'react';
+import { type Dispatch, lazy, type ReactNode, Suspense, useEffect } from 'react';
 import {
   formatBytes,
   formatPercent,
@@ -14,6 +14,7 @@ import { LiveText } from '../shared/messages';
 import { t } from '../texts';
 import '../texts/en/models';
 import { type About, AddSource } from './add-source';
+import { lineSpeed } from './download-plan';
 import { DownloadSheet } from './download-sheet';
 import { HubSetting } from './hub-setting';
 import { LoraLibrary } from './lora-library';
@@ -48,6 +49,10 @@ export function LibraryView(props: {
     .sort((a, b) => order.indexOf(a.origin) - order.indexOf(b.origin));
   const listed = models.filter(({ origin }) => origin === 'listed');
   const { storage } = library;
+  const speed = Math.max(...[...models, ...library.tools].map((entry) => entry.bytesPerSecond), 0);
+  useEffect(() => {
+    if (speed > 0) lineSpeed.set(Math.round(speed));
+  }, [speed]);
   const offered = models.find(({ manifest }) => manifest.id === sheet?.model);
   const about = (subject: string) => ({
     doing: page.doing[subject],
@@ -57,18 +62,20 @@ export function LibraryView(props: {
   return (
     <>
       <InterruptedBanner models={[...models, ...library.tools]} onResume={actions.resume} />
+      {listed.length > 0 && (
+        <Suspense>
+          <ModelChoice
+            models={listed}
+            small={models.find(({ origin }) => origin === 'bundled')}
+            free={storage.atLeast ? Number.POSITIVE_INFINITY : storage.quota - storage.usage}
+            memory={gpu}
+            onMeasure={measure}
+            onDownload={(entry, precision) => actions.openSheet(entry, { precision })}
+          />
+        </Suspense>
+      )}
       <div className="columns stack gap-24">
         <div className="column stack gap-24">
-          {listed.length > 1 && (
-            <Suspense>
-              <ModelChoice
-                models={listed}
-                free={storage.atLeast ? Number.POSITIVE_INFINITY : storage.quota - storage.usage}
-                memory={gpu}
-                onMeasure={measure}
-              />
-            </Suspense>
-          )}
           {models.map((entry) => (
             <ModelCard
               key={entry.manifest.id}
@@ -110,8 +117,8 @@ export function LibraryView(props: {
           entry={offered}
           hub={library.hub}
           onWanted={(scope) => actions.openSheet(offered, scope)}
-          onDownload={(scope) => {
-            actions.download(sheet.model, scope);
+          onDownload={(scope, accepts) => {
+            actions.download(sheet.model, scope, accepts);
             // The button that opened the sheet goes away; its model stays.
             requestAnimationFrame(() => document.getElementById(`${sheet.model}-title`)?.focus());
           }}

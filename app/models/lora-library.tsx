@@ -8,6 +8,7 @@ import type { LibraryActions } from './use-library-actions';
 import { amountOf } from './wording';
 import '../texts/en/settings';
 import { Licence } from './licence';
+import { PublicLoraList, UseInStudio } from './public-lora-list';
 
 /** The adapters that are kept in this browser, and the ways to add one. */
 export function LoraLibrary(props: {
@@ -32,6 +33,11 @@ export function LoraLibrary(props: {
           ))}
         </ul>
       )}
+      <PublicLoraList
+        library={library}
+        busy={about.doing !== undefined}
+        onAdd={(address) => actions.addLora({ address })}
+      />
       {loraDownloads.map(({ name, bytesDone, bytesTotal }) => {
         const fraction = fractionOf(bytesDone, bytesTotal);
         return (
@@ -131,6 +137,9 @@ function LoraCard(props: { files: readonly [LoraEntry, LoraEntry?]; onDelete: ()
           </span>
         </p>
       )}
+      <p className="mt-8">
+        <UseInStudio lora={files[0]} model={null} />
+      </p>
     </li>
   );
 }

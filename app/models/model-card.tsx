@@ -18,15 +18,10 @@ import { FilePicker } from './file-picker';
 import { ModelControls } from './model-controls';
 import { isActive, type ModelView, storedAdapters, viewModel } from './model-view';
 import { Outcome } from './outcome';
+import type { Said } from './page-state';
 import { PartRow } from './part-row';
 import type { LibraryActions } from './use-library-actions';
-import {
-  downloadSizes,
-  formatRelativeError,
-  measureOf,
-  pauseSentences,
-  precisionName,
-} from './wording';
+import { formatRelativeError, measureOf, pauseSentences, precisionName } from './wording';
 import '../texts/en/serve';
 import { formatDate } from '../texts/format';
 import { Licence } from './licence';
@@ -37,7 +32,7 @@ export function ModelCard(props: {
   /** Name of another model whose safety checker serves this one; null without one. */
   sharedChecker: string | null;
   doing: string | undefined;
-  done: string | undefined;
+  done: Said | undefined;
   problem: ErrorRecord | undefined;
   actions: LibraryActions;
 }) {
@@ -195,7 +190,6 @@ function ModelFacts(props: {
   const { entry, view, sharedChecker } = props;
   const { manifest, origin, precision, stored } = entry;
   const { bytesStored, verifiedAt, worst } = view;
-  const downloads = downloadSizes(manifest.choices);
   const types = [
     ...new Set(
       stored.filter(({ component }) => isConverted(component)).map(({ sourceType }) => sourceType),
@@ -217,9 +211,6 @@ function ModelFacts(props: {
         </Fact>
       )}
       <Fact name={t('models.origin')}>{t(origins[origin])}</Fact>
-      {view.status === 'absent' && downloads && (
-        <Fact name={t('models.download')}>{downloads}</Fact>
-      )}
       {precision && <Fact name={t('serve.precision')}>{precisionName(manifest, precision)}</Fact>}
       {storedAdapters(entry).map(({ name, licence }) => (
         <Fact key={name} name={t('models.adapter')}>

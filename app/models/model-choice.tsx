@@ -1,39 +1,81 @@
+import Link from 'next/link';
+import { useEffect, useEffectEvent } from 'react';
 import {
+  type Backend,
+  type DeviceReport,
   formatBytes,
   formatMemory,
-  type MemoryNeed,
   type ModelEntry,
   nativeSizeOf,
+  type Precision,
   profileNames,
   sizes,
 } from '../../lib/contract';
-import { getDevice } from '../shared/device';
-import { type GpuState, shownBackend, useGpu } from '../shared/gpu';
-import { durationText, forecastOfModel, useForecast } from '../studio/form/forecast';
+import { useDevice } from '../shared/device';
+import { adapterName, shownBackend, useGpu } from '../shared/gpu';
+import {
+  durationText,
+  forecastOfModel,
+  hasRealGpu,
+  isTooSlow,
+  useForecast,
+} from '../studio/form/forecast';
 import { manifestText, t } from '../texts';
+import '../texts/en/form';
 import '../texts/en/models';
 import { MeasureButton } from './measure-button';
 import type { GpuMemory } from './use-gpu-memory';
-import { memoryRange } from './wording';
+import { bestChoice, fitOf, fitText, memoryRange, precisionName } from './wording';
 
-/** Which of the models that can be downloaded suits this device: by its memory, its disk and the time of a video. */
+/** What computes here, and how many bytes the GPU gives; null where that is not known. */
+interface Device {
+  readonly report: DeviceReport | null;
+  readonly backend: Backend;
+  readonly bytes: number | null;
+}
+
+/** What this device can do: a sentence and a button, then each large model by memory, disk and the time of a video. */
 export function ModelChoice(props: {
+  /** The large models, the one for most devices first. */
   models: readonly ModelEntry[];
+  /** The model that works everywhere. */
+  small: ModelEntry | undefined;
   /** Bytes of storage that are free; infinite where there may be more than the browser says. */
   free: number;
   memory: GpuMemory;
   /** Asks the GPU whether it gives so many bytes, or how many. */
   onMeasure: (most: number) => void;
+  onDownload: (entry: ModelEntry, precision: Precision) => void;
 }) {
-  const { models, free, memory } = props;
+  const { models, small, free, memory, onMeasure, onDownload } = props;
   const { gpu } = useGpu();
-  const available = memory.status === 'measured' ? memory.bytes : null;
+  const report = gpu.status === 'known' ? gpu.report : null;
+  const backend = shownBackend(useDevice(), gpu);
+  const bytes = memory.status === 'measured' ? memory.bytes : null;
+  const device = { report, backend, bytes };
+  const onGpu = report !== null && hasRealGpu(report, backend);
   const most = Math.max(
     ...models.flatMap(({ manifest }) => manifest.choices).map((choice) => memoryRange(choice).full),
   );
+  const measure = useEffectEvent(onMeasure);
+  const isUnknown = memory.status === 'unknown';
+  useEffect(() => {
+    if (onGpu && isUnknown) measure(most);
+  }, [onGpu, isUnknown, most]);
+  const best = models.find(({ ready }) => ready) ?? models[0];
+  const card = t('models.cardName', {
+    name: (report && adapterName(report)) || t('form.theGpu'),
+    memory: formatMemory(bytes ?? 0),
+    range: bytes === null ? 'unknown' : bytes >= most ? 'least' : 'about',
+  });
   return (
     <section className="panel" aria-labelledby="choice-title">
-      <h2 id="choice-title">{t('models.whichModel')}</h2>
+      <h2 id="choice-title">{t('models.thisDevice')}</h2>
+      {best && report && (!onGpu || bytes !== null || memory.status === 'failed') ? (
+        <Answer device={device} card={card} best={best} small={small} onDownload={onDownload} />
+      ) : (
+        gpu.status !== 'failed' && <p role="status">{t('form.looking')}</p>
+      )}
       <table className="plan-table full text-l model-choice">
         <thead>
           <tr>
@@ -45,66 +87,131 @@ export function ModelChoice(props: {
         </thead>
         <tbody>
           {models.map((entry) => (
-            <tr key={entry.manifest.id}>
-              <th scope="row">
-                <a href={`#${entry.manifest.id}`}>{entry.manifest.name}</a>
-                <small>{pictureOf(entry)}</small>
-              </th>
-              <td>
-                {entry.manifest.choices.flatMap(({ precision, name, memory }) =>
-                  [...profileNames].reverse().map((profile) => (
-                    <small key={`${precision} ${profile}`}>
-                      {t('models.inPrecision', {
-                        precision: `${manifestText(name)}${t('models.comma')}${t(`names.profile.${profile}`)}`,
-                        amount: memoryOf(memory[profile], available),
-                      })}
-                    </small>
-                  )),
-                )}
-              </td>
-              <td>
-                {entry.ready
-                  ? t('models.tickHere')
-                  : entry.manifest.choices.map(({ precision, download = 0 }) => (
-                      <small key={precision}>
-                        {download > free ? `${t('models.noRoom')} ` : ''}
-                        {formatBytes(download)}
-                      </small>
-                    ))}
-              </td>
-              <td>
-                <Times entry={entry} gpu={gpu} />
-              </td>
-            </tr>
+            <Row key={entry.manifest.id} entry={entry} device={device} free={free} />
           ))}
         </tbody>
       </table>
       <p className="field-hint">{t('models.whichModelHint')}</p>
-      <div className="mt-8 text-l">
-        <MeasureButton gpu={memory} onMeasure={() => props.onMeasure(most)} />
-      </div>
+      {onGpu && bytes === null && (
+        <div className="mt-8 text-l">
+          <MeasureButton gpu={memory} onMeasure={() => onMeasure(most)} />
+        </div>
+      )}
     </section>
   );
 }
 
-/** How long 5 seconds of video take on this device, by profile. */
-function Times({ entry, gpu }: { entry: ModelEntry; gpu: GpuState }) {
-  const report = gpu.status === 'known' ? gpu.report : null;
-  const backend = shownBackend(getDevice(), gpu);
+/** How long 5 seconds of video take with a model on this device, by profile; null until that is known. */
+function useTimes(entry: ModelEntry, { report, backend }: Device) {
+  const isHopeless = isTooSlow(report, backend, null);
   const of = (profile: (typeof profileNames)[number]) =>
-    forecastOfModel(entry, profile, backend, report);
-  const forecasts = {
-    standard: useForecast(of('standard')),
-    'ultra-fast': useForecast(of('ultra-fast')),
-  };
-  return [...profileNames].reverse().map((profile) => {
-    const { [profile]: forecast } = forecasts;
-    return (
-      <small key={profile}>
-        {t(`names.profile.${profile}`)}: {forecast ? durationText(forecast) : '…'}
-      </small>
-    );
-  });
+    isHopeless ? [] : forecastOfModel(entry, profile, backend, report);
+  const draft = useForecast(of('ultra-fast'));
+  const forecasts = { 'ultra-fast': draft, standard: useForecast(of('standard')) };
+  return { draft, forecasts, isTooSlow: isTooSlow(report, backend, draft) };
+}
+
+/** What this device can do, as a sentence, and the button for that. */
+function Answer(props: {
+  device: Device;
+  card: string;
+  /** The model that suits most devices, or one that is here. */
+  best: ModelEntry;
+  small: ModelEntry | undefined;
+  onDownload: (entry: ModelEntry, precision: Precision) => void;
+}) {
+  const { device, card, best, small, onDownload } = props;
+  const { draft, isTooSlow } = useTimes(best, device);
+  const { bytes } = device;
+  const choice = bestChoice(best, bytes);
+  if (!choice || (!isTooSlow && !draft)) return <p role="status">{t('form.looking')}</p>;
+  const fit = fitOf(choice, bytes);
+  const fits = !isTooSlow && fit !== 'none' && draft;
+  const shown = fits ? best : small;
+  return (
+    <div className="row wrap gap-8-16">
+      <p role="status">
+        {fits
+          ? t('models.deviceFits', {
+              card,
+              model: best.manifest.name,
+              precision: precisionName(best.manifest, choice.precision),
+              fit,
+              time: durationText(fits),
+            })
+          : t('models.deviceTooSlow', {
+              card: draft ? card : 'none',
+              small: small?.manifest.name ?? '',
+            })}
+      </p>
+      {shown?.ready ? (
+        <Link
+          className="button primary"
+          prefetch={false}
+          href={`/?model=${encodeURIComponent(shown.manifest.id)}`}
+        >
+          {t('models.makeVideoWith', { name: shown.manifest.name })}
+        </Link>
+      ) : (
+        shown && (
+          <button
+            type="button"
+            className="primary"
+            onClick={() => onDownload(shown, choice.precision)}
+          >
+            {t('models.downloadBytes', { bytes: formatBytes(choice.download ?? 0) })}
+          </button>
+        )
+      )}
+    </div>
+  );
+}
+
+/** One model; no link leads to one that is too slow. */
+function Row(props: { entry: ModelEntry; device: Device; free: number }) {
+  const { entry, device, free } = props;
+  const { forecasts, isTooSlow } = useTimes(entry, device);
+  const { manifest, ready } = entry;
+  return (
+    <tr>
+      <th scope="row">
+        {isTooSlow ? manifest.name : <a href={`#${manifest.id}`}>{manifest.name}</a>}
+        <small>{pictureOf(entry)}</small>
+      </th>
+      <td data-heading={t('shared.gpuMemory')}>
+        {manifest.choices.map((choice) => (
+          <small key={choice.precision}>
+            {t('models.inPrecision', {
+              precision: manifestText(choice.name),
+              fit: fitText(choice, device.bytes),
+            })}
+          </small>
+        ))}
+      </td>
+      <td data-heading={t('models.download')}>
+        {ready
+          ? t('models.tickHere')
+          : manifest.choices.map(({ precision, download = 0 }) => (
+              <small key={precision}>
+                {download > free ? `${t('models.noRoom')} ` : ''}
+                {formatBytes(download)}
+              </small>
+            ))}
+      </td>
+      <td data-heading={t('models.secondsOfVideo')}>
+        {isTooSlow ? (
+          <small>{t('models.tooSlowHere')}</small>
+        ) : (
+          [...profileNames].reverse().map((profile) => (
+            <small key={profile}>
+              {t(`names.profile.${profile}`)}:{' '}
+              {forecasts[profile] ? durationText(forecasts[profile]) : '…'}
+            </small>
+          ))
+        )}
+      </td>
+    </tr>
+  );
 }
 
 /** `832×480 and 1280×720, 16 frames per second`: at which sizes it computes. */
@@ -118,11 +225,4 @@ function pictureOf({ manifest }: ModelEntry): string {
     sizes: [...new Set(computed)].join(t('models.comma')),
     rate: manifest.framesPerSecond,
   });
-}
-
-function memoryOf({ least, full }: MemoryNeed, available: number | null): string {
-  const range = t('models.memoryRange', { least: formatMemory(least), full: formatMemory(full) });
-  if (available === null) return range;
-  const sign = available >= full ? 'full' : available >= least ? 'some' : 'none';
-  return `${range} ${t(`models.fit.${sign}`)}`;
 }

@@ -2,14 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { PartState, PauseReason } from '../../lib/contract';
 import { viewModel } from './model-view';
 import { entry, part, storedPart } from './testing/entries';
-import {
-  announce,
-  downloadSizes,
-  fitSentence,
-  formatRelativeError,
-  measureOf,
-  precisionName,
-} from './wording';
+import { announce, fitText, formatRelativeError, measureOf, precisionName } from './wording';
 
 function statusOf(statuses: readonly PartState['status'][], ready = false) {
   const parts = statuses.map((status) => part('transformer', { status }));
@@ -161,17 +154,6 @@ describe('what is stored', () => {
   });
 });
 
-test('the size of a download is told as far as the manifest has it', () => {
-  const need = { full: 2, least: 1 };
-  const memory = { standard: need, 'ultra-fast': need };
-  const choice = { precision: 'int8', name: '8-bit', description: '', memory } as const;
-  expect(downloadSizes([choice])).toBeNull();
-  const smaller = { ...choice, name: '4-bit', download: 9.7e9 };
-  expect(downloadSizes([{ ...choice, download: 13.5e9 }, smaller])).toBe(
-    'About 13.5 GB in 8-bit, 9.7 GB in 4-bit',
-  );
-});
-
 test('a precision fits, fits with blocks read from disk, or does not', () => {
   const GiB = 2 ** 30;
   const choice = {
@@ -183,13 +165,8 @@ test('a precision fits, fits with blocks read from disk, or does not', () => {
       'ultra-fast': { full: 8 * GiB, least: 5 * GiB },
     },
   } as const;
-  const needs =
-    'Standard: 7.0 GiB of GPU memory at full speed, 4.0 GiB at least. ' +
-    'Draft: 8.0 GiB of GPU memory at full speed, 5.0 GiB at least.';
-  expect(fitSentence(choice, null)).toBe(needs);
-  expect(fitSentence(choice, 8 * GiB)).toBe('Fits your GPU at full speed: needs 8.0 GiB.');
-  expect(fitSentence(choice, 5 * GiB)).toMatch(/^Fits your GPU, which gives 5\.0 GiB, with parts/);
-  expect(fitSentence(choice, 3 * GiB)).toBe(
-    `Too large for your GPU, which gives 3.0 GiB. ${needs}`,
-  );
+  expect(fitText(choice, null)).toBe('4.0 – 8.0 GiB');
+  expect(fitText(choice, 8 * GiB)).toBe('4.0 – 8.0 GiB ✓ fits');
+  expect(fitText(choice, 4 * GiB)).toBe('4.0 – 8.0 GiB ✓ fits, slower');
+  expect(fitText(choice, 3 * GiB)).toBe('4.0 – 8.0 GiB ✗ too large');
 });

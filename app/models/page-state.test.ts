@@ -60,7 +60,7 @@ test('a refused address stays in the field, until another one is in force', () =
   expect(shownAddress(typed, 'https://other.example')).toBe('https://other.example');
 });
 
-test('several files are added one after another, with one outcome that names each failure', async () => {
+test('several files are added one after another, with an outcome for each', async () => {
   const files = ['a', 'b', 'c', 'd'].map((name) => new File([], `${name}.safetensors`));
   let atWork = 0;
   const add = async ({ name }: File) => {
@@ -72,14 +72,16 @@ test('several files are added one after another, with one outcome that names eac
     if (name.startsWith('d')) throw new KinoraError('LORA_INVALID', 'It ends too early.');
     return name.slice(0, 1);
   };
-  const failure = await addEach(files, add).catch((thrown: unknown) => thrown);
-  expect(failure).toMatchObject({
-    code: 'LORA_WRONG_BASE',
-    message:
-      'Added: a, c. 2 of 4 files were not added. ' +
-      'b.safetensors: The LoRA was made for another base model. d.safetensors: It ends too early.',
-    remedy: new KinoraError('LORA_WRONG_BASE').remedy,
+  expect(await addEach(files, add)).toEqual([
+    { name: 'a' },
+    { name: 'b.safetensors', error: new KinoraError('LORA_WRONG_BASE').toRecord() },
+    { name: 'c' },
+    { name: 'd.safetensors', error: expect.objectContaining({ message: 'It ends too early.' }) },
+  ]);
+  // What says nothing of a single file is shown with its remedy.
+  const offline = () => Promise.reject(new KinoraError('HUB_UNREACHABLE'));
+  await expect(addEach(files.slice(0, 1), offline)).rejects.toMatchObject({
+    code: 'HUB_UNREACHABLE',
   });
-  expect(await addEach(files.slice(0, 1), add)).toEqual(['a']);
-  await expect(addEach(files.slice(3), add)).rejects.toThrow(/^It ends too early\.$/);
+  expect(await addEach(files.slice(3), add)).toMatchObject([{ error: { code: 'LORA_INVALID' } }]);
 });

@@ -2,12 +2,9 @@ import {
   type AdapterChoices,
   type DownloadPlan,
   type ErrorRecord,
-  KinoraError,
   type Precision,
   toKinoraError,
 } from '../../lib/contract';
-import { errorTexts, t } from '../texts';
-import '../texts/en/models';
 
 /** What a download would take, as far as it is known. */
 export type PlanState =
@@ -35,6 +32,9 @@ export interface Removal {
   readonly id: string;
 }
 
+/** What came of something that was done: a sentence, or a line for each file. */
+export type Said = string | readonly Added[];
+
 /**
  * What the page itself knows: everything else is in the library's snapshot. A subject is a model's
  * id or one of {@link subjects}.
@@ -46,7 +46,7 @@ export interface PageState {
   readonly doing: Readonly<Record<string, string>>;
   readonly problems: Readonly<Record<string, ErrorRecord>>;
   /** What has just been done, by subject. */
-  readonly done: Readonly<Record<string, string>>;
+  readonly done: Readonly<Record<string, Said>>;
 }
 
 /** Subjects that are no model. No id of a model begins with a colon. */
@@ -64,7 +64,7 @@ export type PageAction =
   | { readonly type: 'removalAsked'; readonly removal: Removal }
   | { readonly type: 'removalAnswered' }
   | { readonly type: 'begun'; readonly subject: string; readonly what: string }
-  | { readonly type: 'ended'; readonly subject: string; readonly said?: string }
+  | { readonly type: 'ended'; readonly subject: string; readonly said?: Said }
   | { readonly type: 'failed'; readonly subject: string; readonly error: ErrorRecord };
 
 export const initialPage: PageState = {
@@ -136,35 +136,31 @@ export function shownAddress(typed: TypedAddress | null, hub: string): string {
   return typed?.hub === hub ? typed.text : hub;
 }
 
+/** What came of adding one file: its name, and why it was refused. */
+export interface Added {
+  readonly name: string;
+  readonly error?: ErrorRecord;
+}
+
 /**
- * Adds files one after another; one that fails does not hold up the next.
+ * Adds files one after another; one that is refused does not hold up the next.
  *
  * @param add adds one file and resolves with the name that it got
- * @throws KinoraError where any failed: the first one's code and remedy, and a sentence that names each
+ * @throws KinoraError of a single one, where that says nothing of the file
  */
-export async function addEach(
-  files: readonly File[],
-  add: (file: File) => Promise<string>,
-): Promise<string[]> {
-  const added: string[] = [];
-  const failed: { readonly file: string; readonly error: ErrorRecord }[] = [];
+export async function addEach<T extends { readonly name: string }>(
+  files: readonly T[],
+  add: (file: T) => Promise<string>,
+): Promise<Added[]> {
+  const all: Added[] = [];
   for (const file of files) {
     try {
-      added.push(await add(file));
+      all.push({ name: await add(file) });
     } catch (thrown) {
-      failed.push({ file: file.name, error: toKinoraError(thrown).toRecord() });
+      const error = toKinoraError(thrown);
+      if (files.length === 1 && !error.code.startsWith('LORA_')) throw error;
+      all.push({ name: file.name, error: error.toRecord() });
     }
   }
-  const [first] = failed;
-  if (!first) return added;
-  if (files.length === 1) throw KinoraError.fromRecord(first.error);
-  const reasons = failed
-    .map(({ file, error }) => `${file}: ${errorTexts(error).message}`)
-    .join(' ');
-  const sentence = [
-    ...(added.length > 0 ? [t('models.added', { names: added.join(', ') })] : []),
-    t('models.notAdded', { failed: failed.length, files: files.length }),
-    reasons,
-  ].join(' ');
-  throw new KinoraError(first.error.code, sentence, { remedy: first.error.remedy });
+  return all;
 }

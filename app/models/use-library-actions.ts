@@ -11,17 +11,25 @@ import {
   toKinoraError,
 } from '../../lib/contract';
 import { getLibrary } from '../library';
-import { withTerms } from '../shared/terms-store';
+import { accept, withTerms } from '../shared/terms-store';
 import { t } from '../texts';
 import '../texts/en/models';
 import { adaptersOf } from './model-view';
-import { addEach, type DownloadScope, type PageAction, type Removal, subjects } from './page-state';
+import {
+  addEach,
+  type DownloadScope,
+  type PageAction,
+  type Removal,
+  type Said,
+  subjects,
+} from './page-state';
 
 /** Everything that can be done on the models page. */
 export interface LibraryActions {
   /** An absent value keeps the earlier choice. */
   openSheet: (entry: ModelEntry, scope?: Partial<DownloadScope>) => void;
-  download: (id: string, scope: DownloadScope) => void;
+  /** @param accepts whether the person accepts the terms of use with it */
+  download: (id: string, scope: DownloadScope, accepts?: boolean) => void;
   importFiles: (entry: ModelEntry, precision: Precision, files: readonly LocalFile[]) => void;
   pause: (id: string, component?: ComponentId) => void;
   resume: (entry: LibraryEntry, component?: ComponentId) => void;
@@ -53,7 +61,7 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
     subject: string,
     what: string,
     work: (api: LibraryApi) => Promise<T>,
-    said?: (value: T) => string | undefined,
+    said?: (value: T) => Said,
   ): Promise<T | undefined> {
     change({ type: 'begun', subject, what });
     return withTerms(() => getLibrary().call(work)).then(
@@ -123,10 +131,10 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
 
   return {
     openSheet,
-    download: (id, scope) => {
+    download: (id, scope, accepts = false) => {
       keepStorage();
       change({ type: 'sheetClosed' });
-      void fetchModel(id, scope);
+      void (accepts ? accept() : Promise.resolve()).then(() => fetchModel(id, scope));
     },
     importFiles: ({ manifest: { id } }, precision, files) => {
       keepStorage();
@@ -173,13 +181,13 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
         subjects.addLora,
         t('models.readingLora'),
         (api) => {
-          const add = async (one: Parameters<LibraryApi['addLora']>[0]) =>
-            (await api.addLora(one)).name;
-          return 'files' in source
-            ? addEach(source.files, (file) => add({ file }))
-            : add(source).then((name) => [name]);
+          const files: { name: string; source: Parameters<LibraryApi['addLora']>[0] }[] =
+            'files' in source
+              ? source.files.map((file) => ({ name: file.name, source: { file } }))
+              : [{ name: source.address, source }];
+          return addEach(files, async (file) => (await api.addLora(file.source)).name);
         },
-        (names) => t('models.added', { names: names.join(', ') }),
+        (all) => all,
       );
     },
     cancelLora: (name) =>

@@ -7,11 +7,11 @@ import {
   type LibraryEntry,
   type MemoryNeed,
   type ModelComponent,
+  type ModelEntry,
   type ModelManifest,
   type PauseReason,
   type Precision,
   type PrecisionChoice,
-  profileNames,
 } from '../../lib/contract';
 import { manifestText, type TextKey, t } from '../texts';
 import '../texts/en/models';
@@ -49,18 +49,6 @@ export function formatRelativeError(relativeError: number): string {
   return `${percent >= 0.01 ? percent.toFixed(2) : percent.toExponential(1)} %`;
 }
 
-/** `About 13.5 GB in 8-bit, 9.7 GB in 4-bit`; null where the manifest does not say. */
-export function downloadSizes(choices: readonly PrecisionChoice[]): string | null {
-  const sizes = choices.flatMap(({ name, download }) =>
-    download === undefined
-      ? []
-      : [t('models.sizeIn', { bytes: formatBytes(download), precision: name })],
-  );
-  return sizes.length === 0
-    ? null
-    : t('models.aboutSizes', { sizes: sizes.join(t('models.comma')) });
-}
-
 /** The least that any of a model's profiles needs, and what all of them run in at full speed. */
 export function memoryRange({ memory }: Pick<PrecisionChoice, 'memory'>): MemoryNeed {
   const { standard, 'ultra-fast': draft } = memory;
@@ -71,23 +59,39 @@ export function memoryRange({ memory }: Pick<PrecisionChoice, 'memory'>): Memory
 }
 
 /**
- * Whether a model of this precision fits the memory of a GPU, as a sentence.
+ * Whether a model of this precision fits the memory of a GPU: whole, with parts read from disk in every step, or not.
  *
  * @param available device bytes that the GPU was found to give; null where it was not measured
  */
-export function fitSentence(choice: PrecisionChoice, available: number | null): string {
+export function fitOf(
+  choice: PrecisionChoice,
+  available: number | null,
+): 'full' | 'some' | 'none' | 'unknown' {
   const { full, least } = memoryRange(choice);
-  const needs = profileNames
-    .map((name) => {
-      const need = choice.memory[name];
-      const values = { full: formatMemory(need.full), least: formatMemory(need.least) };
-      return t('models.needs', { profile: t(`names.profile.${name}`), ...values });
-    })
-    .join(' ');
-  if (available === null) return needs;
-  if (available >= full) return t('models.fits', { full: formatMemory(full) });
-  const sentence = available >= least ? 'models.fitsSlower' : 'models.tooLarge';
-  return `${t(sentence, { given: formatMemory(available) })} ${needs}`;
+  if (available === null) return 'unknown';
+  return available >= full ? 'full' : available >= least ? 'some' : 'none';
+}
+
+/** The form of a model that is here, else the first that fits whole, else the smallest that fits. */
+export function bestChoice(
+  { manifest: { choices }, ready, precision }: ModelEntry,
+  available: number | null,
+): PrecisionChoice | undefined {
+  const fits = (fit: ReturnType<typeof fitOf>) =>
+    choices.filter((one) => fitOf(one, available) === fit);
+  const here = choices.find((one) => ready && one.precision === precision);
+  return here ?? fits('full')[0] ?? fits('some').at(-1) ?? choices[0];
+}
+
+/** `1.6 – 7.2 GiB ✓ fits`: the least that it needs, with how much it runs at full speed, and what that means here. */
+export function fitText(choice: PrecisionChoice, available: number | null): string {
+  const { least, full } = memoryRange(choice);
+  return t('models.memoryOf', {
+    fit: fitOf(choice, available),
+    // A unit is enough: a phone is narrow.
+    least: formatMemory(least).replace(' GiB', ''),
+    full: formatMemory(full),
+  });
 }
 
 /** `1.2 GB of 5.4 GB · 24 MB/s · about 3 min 05 s left`, as much of it as is known. */

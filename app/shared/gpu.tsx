@@ -108,6 +108,11 @@ export function GpuBadge(props: {
   );
 }
 
+/** `nvidia ampere`, as far as the browser tells; empty where it tells nothing. */
+export function adapterName({ adapter }: DeviceReport): string {
+  return [adapter.vendor, adapter.architecture].filter(Boolean).join(' ');
+}
+
 /** Whether the CPU has one thread here: without isolation the page has no memory for more. */
 const isOneThread = () => isSecureContext && !crossOriginIsolated;
 
@@ -117,11 +122,11 @@ function describe(gpu: GpuState, backend: Backend): { state: string; text: strin
   }
   if (gpu.status === 'checking') return { state: 'checking', text: t('shared.gpuChecking') };
   if (gpu.status === 'failed') return { state: 'bad', text: t('shared.engineFailed') };
-  const { outcome, software, adapter } = gpu.report;
+  const { outcome, software } = gpu.report;
   if (outcome === 'no-webgpu') return { state: 'bad', text: t('shared.noWebgpu') };
   if (outcome === 'no-adapter') return { state: 'bad', text: t('shared.noGpu') };
   if (software) return { state: 'slow', text: t('shared.softwareGpu') };
-  const name = [adapter.vendor, adapter.architecture].filter(Boolean).join(' ');
+  const name = adapterName(gpu.report);
   return { state: 'good', text: name ? t('shared.gpuName', { name }) : t('shared.gpuReady') };
 }
 

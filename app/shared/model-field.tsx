@@ -1,6 +1,12 @@
 import Link from 'next/link';
-import { formatPercent, type ModelEntry } from '../../lib/contract';
+import {
+  type Backend,
+  type DeviceReport,
+  formatPercent,
+  type ModelEntry,
+} from '../../lib/contract';
 import { viewModel } from '../models/model-view';
+import { useTooSlow } from '../studio/form/forecast';
 import { manifestText, t } from '../texts';
 import { Problem } from './messages';
 import type { ModelList } from './use-models';
@@ -11,11 +17,12 @@ export function ModelField(props: {
   model: ModelEntry | undefined;
   /** Whether a larger model is offered elsewhere on the page. */
   offered?: boolean;
-  /** Whether this device would compute a larger model for days. */
-  tooSlow?: boolean;
+  /** The engine's report on the GPU; null until it is known. */
+  report?: DeviceReport | null;
+  backend?: Backend;
   onChange: (id: string) => void;
 }) {
-  const { list, model, offered = false, tooSlow = false, onChange } = props;
+  const { list, model, offered = false, report = null, backend = 'webgpu', onChange } = props;
   const models = list.status === 'ready' ? list.models : [];
   const ready = models.filter((entry) => entry.ready);
   const absent = models.filter((entry) => !entry.ready);
@@ -45,7 +52,7 @@ export function ModelField(props: {
         {model && manifestText(model.manifest.description)}
       </p>
       {model && !(offered && model.ready) && (
-        <LargerModel model={model} models={models} tooSlow={tooSlow} />
+        <LargerModel model={model} models={models} report={report} backend={backend} />
       )}
       {list.status === 'failed' && <Problem error={list.error} />}
     </div>
@@ -60,17 +67,22 @@ function Options({ models }: { models: readonly ModelEntry[] }) {
   ));
 }
 
-/** A link to the selected model if it is not ready, or to a real model if only the sample is ready. */
+/**
+ * A link to the selected model if it is not ready, or to a real model if only the sample is ready. Where this device is
+ * too slow for that, it says what it needs instead.
+ */
 export function LargerModel(props: {
   model: ModelEntry;
   models: readonly ModelEntry[];
-  /** As in {@link ModelField}: then what it needs is said, and no link leads to it. */
-  tooSlow: boolean;
+  /** As in {@link ModelField}. */
+  report: DeviceReport | null;
+  backend: Backend;
 }) {
-  const { model, models, tooSlow } = props;
+  const { model, models, report, backend } = props;
   const offered = models.find(({ origin, ready }) => origin === 'listed' && !ready);
   const hasReal = models.some(({ origin, ready }) => origin !== 'bundled' && ready);
   const target = model.ready ? offered : model;
+  const tooSlow = useTooSlow(target, report, backend);
   if (!target || (model.ready && hasReal)) return null;
   const { id, name } = target.manifest;
   const { status, fraction } = viewModel(target);

@@ -1,19 +1,9 @@
-import type { Backend, DeviceReport } from '../../lib/contract';
+import type { Backend } from '../../lib/contract';
 import type { Forecast } from '../../lib/engine/estimate';
-import type { GpuState } from '../shared/gpu';
+import { adapterName, type GpuState } from '../shared/gpu';
 import { t } from '../texts';
 import '../texts/en/form';
-import { durationText } from './form/forecast';
-
-/** Whether a GPU computes that is worth its name. */
-export function hasRealGpu({ outcome, software }: DeviceReport, backend: Backend): boolean {
-  return backend === 'webgpu' && outcome === 'ready' && !software;
-}
-
-/** Whether a device takes days for a large model; not said of one that is not known yet. */
-export function isTooSlow(report: DeviceReport | null, backend: Backend): boolean {
-  return report !== null && !hasRealGpu(report, backend);
-}
+import { durationText, hasRealGpu } from './form/forecast';
 
 /**
  * What this device can do, in one or two sentences: first what it does well. Null where the check of the GPU has
@@ -35,9 +25,8 @@ export function deviceSentence(
     return small ? t('form.sampleTakes', { time: durationText(small), model }) : t('form.looking');
   }
   if (!standard || !fast) return t('form.looking');
-  const { adapter } = gpu.report;
   const values = {
-    gpu: [adapter.vendor, adapter.architecture].filter(Boolean).join(' ') || t('form.theGpu'),
+    gpu: adapterName(gpu.report) || t('form.theGpu'),
     model,
     time: durationText(standard),
     fast: durationText(fast),

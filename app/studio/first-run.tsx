@@ -4,8 +4,8 @@ import { LargerModel } from '../shared/model-field';
 import type { ModelList } from '../shared/use-models';
 import { t } from '../texts';
 import '../texts/en/form';
-import { deviceSentence, hasRealGpu, isTooSlow } from './first-run-text';
-import { forecastOfModel, useForecast } from './form/forecast';
+import { deviceSentence } from './first-run-text';
+import { forecastOfModel, hasRealGpu, useForecast } from './form/forecast';
 import type { ChosenImage } from './form/form-state';
 import { FramedPicture } from './form/framed-picture';
 import { Hero } from './hero';
@@ -51,9 +51,7 @@ export function FirstRun(props: {
           <DeviceSentence gpu={gpu} backend={backend} bundled={bundled} real={real} />
         )}
       </p>
-      {bundled && (
-        <LargerModel model={bundled} models={listed} tooSlow={isTooSlow(report, backend)} />
-      )}
+      {bundled && <LargerModel model={bundled} models={listed} report={report} backend={backend} />}
     </section>
   );
 }

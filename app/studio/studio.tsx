@@ -34,7 +34,7 @@ import '../texts/en/studio';
 import { useStable, useSteady } from '../shared/use-stable';
 import { type Example, loadExample, loadExampleLora } from './form/examples';
 import { type RequestContent, RequestContext } from './form/form-context';
-import type { FormAction } from './form/form-state';
+import type { FormAction, FormState } from './form/form-state';
 import { RequestForm } from './form/request-form';
 import { useEdit } from './form/use-edit';
 import { useFileInput } from './form/use-file-input';
@@ -144,7 +144,7 @@ function useStudio() {
   const { showError, showInfo } = fileInput;
   const remove = (id: string) => deletions.remove([id], 'stage');
   const actions = useActions({ change, runs, showError, showInfo, remove, show: setShownId });
-  useModelOfAddress(ready, change);
+  useChoiceOfAddress(ready, form, change, fileInput.pickLora);
   useSharedRequest(ready, change, showError);
 
   const chosen = fileInput.notice?.kind === 'images' ? fileInput.notice.images : null;
@@ -324,14 +324,31 @@ function usePredictions() {
   return { ...stage, predictions, error, working, ended };
 }
 
-/** Takes the model that the Models page names in its link. The draft comes first: it would overwrite the model. */
-function useModelOfAddress(ready: boolean, change: Dispatch<FormAction>): void {
+/**
+ * Takes the model and the LoRA that the Models page names in its link. The draft comes first: it would overwrite them.
+ */
+function useChoiceOfAddress(
+  ready: boolean,
+  form: FormState,
+  change: Dispatch<FormAction>,
+  pick: (lora: string) => void,
+): void {
+  const choose = useEffectEvent((model: string | null, lora: string | null) => {
+    if (model !== null) change({ type: 'changed', values: { model } });
+    if (lora === null) return;
+    if (!form.files.loras.some(({ name, file }) => name === lora && file === null)) pick(lora);
+    const field = document.getElementById('loras');
+    const section = field?.closest('details');
+    if (section) section.open = true;
+    field?.scrollIntoView({ block: 'center' });
+  });
   useEffect(() => {
-    const model = new URLSearchParams(window.location.search).get('model');
-    if (!ready || model === null) return;
-    change({ type: 'changed', values: { model } });
+    const query = new URLSearchParams(window.location.search);
+    const [model, lora] = [query.get('model'), query.get('lora')];
+    if (!ready || (model === null && lora === null)) return;
     window.history.replaceState(null, '', window.location.pathname);
-  }, [ready, change]);
+    choose(model, lora);
+  }, [ready]);
 }
 
 /** @returns runs the form as soon as it has its draft, or the sample that was just filled in */

@@ -10,6 +10,7 @@ import {
   languageModels,
   parseManifest,
 } from '../../lib/contract';
+import publicLoras from '../../lib/library/public-loras.json';
 import { matchLanguage } from './catalogue';
 import { messages } from './en';
 import { zh } from './zh';
@@ -65,7 +66,9 @@ test('what the shipped manifests say is translated', async () => {
   const listed = (await readdir('public/models')).filter((name) =>
     /^(?!index).*\.json$/.test(name),
   );
-  const texts = [...languageModels, ...finishers].map(({ description }) => description);
+  const texts = [...languageModels, ...finishers, ...publicLoras].map(
+    ({ description }) => description,
+  );
   for (const name of listed) {
     const manifest = parseManifest(JSON.parse(await readFile(`public/models/${name}`, 'utf8')));
     const offers = [...adapterOffers(manifest), ...guidanceOffers(manifest)];

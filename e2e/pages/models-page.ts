@@ -4,6 +4,8 @@ import { expect } from 'playwright/test';
 /** The models page at `/models`, found by what a user sees and hears. */
 export class ModelsPage {
   readonly storage: Locator;
+  /** What this device can do. */
+  readonly device: Locator;
   readonly loras: Locator;
   readonly address: Locator;
   readonly lookUp: Locator;
@@ -15,6 +17,7 @@ export class ModelsPage {
 
   constructor(readonly page: Page) {
     this.storage = page.getByRole('region', { name: 'Storage' });
+    this.device = page.getByRole('region', { name: 'What this device can do' });
     this.loras = page.getByRole('region', { name: 'LoRA library' });
     this.addModel = page.getByRole('region', { name: 'Add a model' });
     this.address = this.addModel.getByLabel('Address on the hub');
@@ -42,6 +45,11 @@ export class ModelsPage {
     await this.address.fill(address);
     await this.lookUp.click();
     await expect(this.dialog).toContainText(/to fetch/);
+  }
+
+  /** Unfolds what can be chosen of a download, and its parts. */
+  async openOptions(): Promise<void> {
+    await this.dialog.getByText('Options', { exact: true }).click();
   }
 
   /** Answers the open sheet with Download. */
@@ -72,7 +80,8 @@ export class ModelsPage {
 
   /** One LoRA of the library by its name. */
   lora(name: string): Locator {
-    return this.loras.getByRole('listitem').filter({ hasText: name });
+    const title = this.page.getByRole('heading', { name });
+    return this.loras.getByRole('listitem').filter({ has: title });
   }
 
   /** The sentence and remedy of a failure that the page shows. */

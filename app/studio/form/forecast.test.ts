@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { DeviceReport } from '../../../lib/contract';
 import { deviceSentence } from '../first-run-text';
-import { durationText } from './forecast';
+import { durationText, isTooSlow } from './forecast';
 import { memoryText } from './generate-bar';
 
 test.each([
@@ -47,4 +47,8 @@ test('the sentence on the device says first what it can do', () => {
   for (const without of [say({ software: true }), say({}, 'wasm'), say({ outcome: 'no-webgpu' })]) {
     expect(without).toBe(sentence);
   }
+  const isSlow = (seconds: number, changes?: Partial<DeviceReport>) =>
+    isTooSlow({ ...report, ...changes }, 'webgpu', forecast(seconds));
+  expect([isSlow(3600), isSlow(3601), isSlow(1, { software: true })]).toEqual([false, true, true]);
+  expect(isTooSlow(null, 'webgpu', null)).toBe(false);
 });

@@ -44,6 +44,39 @@ export function forecastOfModel(
   return forecastOf([{ model, profile, parameters, options: {}, device }], [whole], gpu);
 }
 
+/** Whether a GPU computes that is worth its name. */
+export function hasRealGpu({ outcome, software }: DeviceReport, backend: Backend): boolean {
+  return backend === 'webgpu' && outcome === 'ready' && !software;
+}
+
+/** Seconds that a draft may take; nobody is led to a model that takes longer. */
+const longestDraft = 3600;
+
+/**
+ * Whether a device is too slow for a large model; not said of one that is not known yet.
+ *
+ * @param draft the time of a draft with it; null where that is not known
+ */
+export function isTooSlow(
+  report: DeviceReport | null,
+  backend: Backend,
+  draft: Forecast | null,
+): boolean {
+  if (report === null) return false;
+  return !hasRealGpu(report, backend) || (draft !== null && draft.seconds > longestDraft);
+}
+
+/** The same, with the time of a draft. @param entry undefined where there is no such model */
+export function useTooSlow(
+  entry: ModelEntry | undefined,
+  report: DeviceReport | null,
+  backend: Backend,
+): boolean {
+  const onGpu = report !== null && hasRealGpu(report, backend);
+  const requests = entry && onGpu ? forecastOfModel(entry, 'ultra-fast', backend, report) : [];
+  return isTooSlow(report, backend, useForecast(requests));
+}
+
 /** Milliseconds without a change after which requests are counted: a form is typed in. */
 const settleMs = 300;
 

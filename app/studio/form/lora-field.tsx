@@ -40,7 +40,7 @@ export function LoraField() {
     offered.push({ name: example, label, use: onExampleLora });
   }
   return (
-    <fieldset className="field">
+    <fieldset className="field" id="loras">
       <legend>{t('form.lora')}</legend>
       {loras.length > 0 && (
         <ul className="stack gap-8 mb-8">

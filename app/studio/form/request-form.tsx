@@ -8,7 +8,6 @@ import { chosenSwitches, formatBytes, formatOfFile, parameterRanges } from '../.
 import { bitRateOf } from '../../../lib/video/bit-rate';
 import { firstAct, useActed } from '../../shared/first-act';
 import { GpuNotice, isEmulated } from '../../shared/gpu';
-import { isTooSlow } from '../first-run-text';
 import { forecastOf, useForecast } from './forecast';
 import { FieldsContext, useFields, useRequest } from './form-context';
 import {
@@ -107,7 +106,8 @@ export const RequestForm = memo(function RequestForm() {
             list={models}
             model={model}
             offered={request.introduced}
-            tooSlow={isTooSlow(request.gpu, request.backend)}
+            report={request.gpu}
+            backend={request.backend}
             onChange={(id) => set({ model: id })}
           />
           <SizeField />

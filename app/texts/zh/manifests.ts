@@ -34,4 +34,14 @@ export const manifests: Readonly<Record<string, string>> = {
   'The default: small, and fast enough for most computers.':
     '默认：体积小，对大多数电脑来说足够快。',
   'Better wording; three times as large and as slow.': '措辞更好；大小和耗时都是三倍。',
+  'What is shown is crushed.': '画面中的物体被压碎。',
+  'The look of colour films of the early 1900s.': '二十世纪初彩色电影的画面。',
+  'The camera circles half around the subject.': '镜头绕主体转半圈。',
+  'The camera flies towards the subject, as from a drone.': '镜头像无人机一样飞向主体。',
+  'The subject turns once around itself.': '主体自转一圈。',
+  'A hand squeezes the subject like a soft toy.': '一只手像捏软玩具一样捏主体。',
+  'The subject inflates like a balloon.': '主体像气球一样膨胀。',
+  'The subject loses its air and goes flat.': '主体漏气变扁。',
+  'A knife cuts the subject: it is a cake.': '刀切开主体：原来是蛋糕。',
+  'A hydraulic press flattens the subject.': '液压机把主体压扁。',
 };
