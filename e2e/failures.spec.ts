@@ -72,6 +72,7 @@ test(
     await client.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: usage + 1_000_000 });
     await page.reload();
     await expect(studio.generateButton).toBeEnabled();
+    await page.mouse.move(2, 2);
     await expect(note).toContainText('Free some space first');
     await studio.generate();
     // There is room for the state of the run, but not for the video.

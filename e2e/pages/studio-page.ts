@@ -67,10 +67,11 @@ export class StudioPage {
     return this.queue.getByRole('list', { name: 'Waiting' }).getByRole('listitem');
   }
 
-  /** Opens the page and waits until it takes input. */
+  /** Opens the page and waits until it takes input; a person is there, for whom the rest is loaded. */
   async open(): Promise<void> {
     await this.page.goto('/');
     await expect(this.generateButton).toBeEnabled();
+    await this.page.mouse.move(1, 1);
   }
 
   /** Unfolds *Advanced*, unless it is. */
