@@ -61,14 +61,17 @@ test(
   'a pause survives the tab, and the queue waits; a paused run can be deleted and brought back; cancelled, it gives the stage back',
   full,
   async ({ studio, page }) => {
-    await startSavedRun(studio, 40);
+    await studio.fill({ image: picturePath, prompt, steps: 40 });
+    await (await studio.field('Duration')).fill('10');
+    await studio.chooseCpu();
+    await studio.generate();
     const { interrupted, progress, waiting } = studio;
     await studio.prompt.fill('The next');
     await studio.generateButton.click();
     await expect(waiting).toHaveCount(1);
     await progress.getByRole('button', { name: 'Pause', exact: true }).click();
     const heading = interrupted.getByRole('heading');
-    await expect(heading).toHaveText(/^Paused at step \d+ of 40$/);
+    await expect(heading).toHaveText(/^Paused at step \d+ of 40, clip 1 of 2$/);
     await expect(heading).toBeFocused();
     await expect(studio.queue).toContainText('The queue is paused.');
     await expectAccessible(page);

@@ -134,7 +134,9 @@ test('a still becomes a video: it plays, downloads and survives a reload', async
     await expect(other.prompt).toHaveValue(prompt);
     await expect(other.page.getByRole('region', { name: 'Undo the last change' })).toHaveCount(0);
     await expect(other.history.getByText(prompt)).toBeVisible();
-    await expect(other.result).toContainText('Holds your image and prompt');
+    await expect(other.result).toContainText(
+      'The download holds your image and prompt; Share makes one without.',
+    );
     await expect(other.result).not.toContainText('made in');
     // It may be run again, with the small images that it holds.
     await expect(other.result.getByRole('button', { name: 'Run again' })).toBeEnabled();

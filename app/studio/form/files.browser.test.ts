@@ -143,6 +143,7 @@ test('a video of Kinora restores the form, its profile included, and names its L
     },
     loras: [{ path: 'style.safetensors', scale: 0.5 }],
     lastImage: null,
+    metadata: expect.objectContaining({ seed: 1_234_567_890 }),
   });
   await expect(readSettings(new Blob(['no video']))).rejects.toMatchObject({
     code: 'VIDEO_UNREADABLE',

@@ -26,6 +26,11 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
   const runner = getRunner();
   const panel = useRef<HTMLElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
+  const order = (sent: Promise<unknown>) => {
+    // The button goes, and the title says what comes of it.
+    heading.current?.focus();
+    sent.catch(() => {}); // The run may have ended meanwhile: then there is nothing to do.
+  };
   useEffect(() => {
     // On a phone the panel is far above the Generate button.
     panel.current?.scrollIntoView({ block: 'nearest' });
@@ -40,7 +45,7 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
         <h2 id="progress-title" ref={heading} tabIndex={-1}>
           {titleOf(run)}
         </h2>
-        <div className="actions">
+        <div className="actions run-actions">
           {running && run.progress.tuning && ending === null && (
             <button
               type="button"
@@ -193,9 +198,4 @@ function announcement(run: RunState): string {
   if (phase !== 'denoise') return phase ? t(`run.saysPhase.${phase}`) : t('run.saysStarting');
   if (secondsRemaining === null) return t('run.saysStep', { step, steps });
   return t('run.saysStepLeft', { step, steps, time: formatTime(secondsRemaining) });
-}
-
-/** The run may have ended meanwhile: then there is nothing to do. */
-function order(sent: Promise<unknown>): void {
-  sent.catch(() => {});
 }

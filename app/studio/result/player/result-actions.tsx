@@ -143,9 +143,9 @@ export function ResultActions(props: {
           </div>
         </div>
       </div>
-      {finished && (
-        <p className="field-hint">{t('result.holds', { images: String(finished.imageInFile) })}</p>
-      )}
+      <p className="field-hint">
+        {t('result.holds', { images: String(finished?.imageInFile ?? true) })}
+      </p>
       {blurred && (
         <p id="result-off" className="field-hint">
           {t('result.showFirst')}
