@@ -204,6 +204,7 @@ test(
       for (const { width, height } of [...views, { width: 390, height: 400 }]) {
         await page.setViewportSize({ width, height });
         const more = studio.result.getByRole('button', { name: 'More', exact: true });
+        await more.scrollIntoViewIfNeeded();
         await more.press('Enter');
         await expect(page.locator('#result-more')).toBeInViewport({ ratio: 1 });
         await page.keyboard.press('Escape');
