@@ -36,14 +36,16 @@ export function FirstRun(props: {
       )}
       <h2 id="first-title">{t('form.firstTitle')}</h2>
       <div className="row wrap gap-8-16 muted">
-        <div className="actions">
-          <button type="button" className="primary" onClick={onSample}>
-            {t('form.trySample')}
-          </button>
-          <button type="button" onClick={chooseImage}>
-            {t('form.choosePhoto')}
-          </button>
-        </div>
+        {picture === null && (
+          <div className="actions">
+            <button type="button" className="primary" onClick={onSample}>
+              {t('form.trySample')}
+            </button>
+            <button type="button" onClick={chooseImage}>
+              {t('form.choosePhoto')}
+            </button>
+          </div>
+        )}
         <p>{t('form.firstText')}</p>
       </div>
       <p className="device-sentence muted" role="status">

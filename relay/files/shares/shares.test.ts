@@ -443,7 +443,7 @@ test('a flagged video is covered, and other sites show nothing of it', async () 
   await change(id, { safety: 'flagged', safetyRecord });
   const link = await shared(id, { include: { image: true } });
   const { text } = await read(`/s/${link.id}`);
-  expect(text).toMatch(/<details><summary>The safety check takes[^<]*<\/summary><video/);
+  expect(text).toMatch(/<details><summary>The safety check found[^<]*<\/summary><video/);
   expect(text).not.toContain('poster=');
   const tags = tagsOf(text);
   expect(tags).toMatchObject({ 'twitter:card': 'summary', rating: 'adult' });
