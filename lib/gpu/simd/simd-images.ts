@@ -78,7 +78,7 @@ function isComputed(match: ImageMatch): boolean {
     layer.kernel <= 3 &&
     !shuffle &&
     activation?.op !== 'prelu' &&
-    !(residual && layer.stride > 1)
+    !(residual?.kind === 'linear' && layer.stride > 1)
   );
 }
 

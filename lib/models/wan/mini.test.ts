@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { demonstrationModel, parseManifest, samplePrompt } from '../../contract';
-import type { Backend } from '../../gpu';
+import { type Backend, WasmBackend } from '../../gpu';
 import { runParity } from '../../parity';
 import type { Frame } from '../../pipeline/latents';
 import type { ClipToDecode } from '../../pipeline/model';
@@ -116,6 +116,16 @@ function medianOf(values: readonly number[]): number {
 const longer = { frames: 121, steps: 8, guidanceScale: 2 };
 /** Half as long, for what shows by then. */
 const shorter = { ...longer, frames: 61 };
+
+test('a video on the CPU does not load ONNX Runtime', { timeout: 60_000 }, async () => {
+  const vectors = new WasmBackend(() => {
+    throw new Error('The runtime was loaded.');
+  });
+  const image = pictures.landscape;
+  const { frames } = await makeVideo(vectors, model, { image, frames: 5, steps: 1 });
+  expect(frames).toHaveLength(5);
+  await vectors.dispose();
+});
 
 test('a pan to the left shows the picture, and moves it to the right', {
   tags: ['full'],
