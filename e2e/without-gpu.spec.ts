@@ -67,6 +67,9 @@ test('the tab that serves and the settings follow the same rule', full, async ({
   const serve = new ServePage(page);
   await serve.open();
   await expect(serve.form.getByRole('radio', { name: 'CPU' })).toBeChecked();
+  // No link leads to a model that this device is too slow for.
+  await expect(serve.form).toContainText('use a computer with a graphics card');
+  await expect(serve.form.getByRole('link', { name: /^Get / })).toHaveCount(0);
   await serve.form.getByRole('radio', { name: 'WebGPU' }).check();
   await openNote(page);
   await expect(cpuOffer(page)).toBeVisible();

@@ -17,7 +17,7 @@ import {
   durationText,
   forecastOfModel,
   hasRealGpu,
-  isTooSlow,
+  useDraft,
   useForecast,
 } from '../studio/form/forecast';
 import { manifestText, t } from '../texts';
@@ -101,16 +101,6 @@ export function ModelChoice(props: {
   );
 }
 
-/** How long 5 seconds of video take with a model on this device, by profile; null until that is known. */
-function useTimes(entry: ModelEntry, { report, backend }: Device) {
-  const isHopeless = isTooSlow(report, backend, null);
-  const of = (profile: (typeof profileNames)[number]) =>
-    isHopeless ? [] : forecastOfModel(entry, profile, backend, report);
-  const draft = useForecast(of('ultra-fast'));
-  const forecasts = { 'ultra-fast': draft, standard: useForecast(of('standard')) };
-  return { draft, forecasts, isTooSlow: isTooSlow(report, backend, draft) };
-}
-
 /** What this device can do, as a sentence, and the button for that. */
 function Answer(props: {
   device: Device;
@@ -121,12 +111,12 @@ function Answer(props: {
   onDownload: (entry: ModelEntry, precision: Precision) => void;
 }) {
   const { device, card, best, small, onDownload } = props;
-  const { draft, isTooSlow } = useTimes(best, device);
-  const { bytes } = device;
+  const { report, backend, bytes } = device;
+  const { draft, tooSlow } = useDraft(best, report, backend);
   const choice = bestChoice(best, bytes);
-  if (!choice || (!isTooSlow && !draft)) return <p role="status">{t('form.looking')}</p>;
+  if (!choice || (!tooSlow && !draft)) return <p role="status">{t('form.looking')}</p>;
   const fit = fitOf(choice, bytes);
-  const fits = !isTooSlow && fit !== 'none' && draft;
+  const fits = !tooSlow && fit !== 'none' && draft;
   const shown = fits ? best : small;
   return (
     <div className="row wrap gap-8-16">
@@ -170,12 +160,16 @@ function Answer(props: {
 /** One model; no link leads to one that is too slow. */
 function Row(props: { entry: ModelEntry; device: Device; free: number }) {
   const { entry, device, free } = props;
-  const { forecasts, isTooSlow } = useTimes(entry, device);
+  const { report, backend } = device;
+  const { draft, tooSlow } = useDraft(entry, report, backend);
+  const onGpu = report !== null && hasRealGpu(report, backend);
+  const standard = useForecast(onGpu ? forecastOfModel(entry, 'standard', backend, report) : []);
+  const forecasts = { standard, 'ultra-fast': draft };
   const { manifest, ready } = entry;
   return (
     <tr>
       <th scope="row">
-        {isTooSlow ? manifest.name : <a href={`#${manifest.id}`}>{manifest.name}</a>}
+        {tooSlow ? manifest.name : <a href={`#${manifest.id}`}>{manifest.name}</a>}
         <small>{pictureOf(entry)}</small>
       </th>
       <td data-heading={t('shared.gpuMemory')}>
@@ -199,7 +193,7 @@ function Row(props: { entry: ModelEntry; device: Device; free: number }) {
             ))}
       </td>
       <td data-heading={t('models.secondsOfVideo')}>
-        {isTooSlow ? (
+        {tooSlow ? (
           <small>{t('models.tooSlowHere')}</small>
         ) : (
           [...profileNames].reverse().map((profile) => (

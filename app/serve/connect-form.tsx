@@ -1,5 +1,5 @@
 import Link from 'next/link';
-import type { ModelEntry } from '../../lib/contract';
+import type { DeviceReport, ModelEntry } from '../../lib/contract';
 import { BackendField, describedBy, FieldNotes, Switch } from '../shared/fields';
 import { ModelField } from '../shared/model-field';
 import type { ModelList } from '../shared/use-models';
@@ -14,13 +14,16 @@ export function ConnectForm(props: {
   change: (values: Partial<ConnectValues>) => void;
   models: ModelList;
   model: ModelEntry | undefined;
+  /** The engine's report on the GPU; null until it is known. */
+  report: DeviceReport | null;
   tokenError: string | null;
   /** The token is then made by *Connect*. */
   signedIn: boolean;
   connected: boolean;
   onConnect: () => void;
 }) {
-  const { values, change, models, model, tokenError, connected, signedIn, onConnect } = props;
+  const { values, change, models, model, report, tokenError, connected, signedIn, onConnect } =
+    props;
   const error = tokenError ?? undefined;
   const tokenField = (
     <div className="field">
@@ -85,7 +88,13 @@ export function ConnectForm(props: {
             onChange={(event) => change({ name: event.target.value })}
           />
         </div>
-        <ModelField list={models} model={model} onChange={(id) => change({ model: id })} />
+        <ModelField
+          list={models}
+          model={model}
+          report={report}
+          backend={values.backend}
+          onChange={(id) => change({ model: id })}
+        />
         <BackendField backend={values.backend} onChange={(backend) => change({ backend })} />
         {!connected && (
           <button type="submit" className="primary" disabled={!model?.ready}>

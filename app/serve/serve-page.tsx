@@ -63,6 +63,7 @@ export function ServePage() {
             change={change}
             models={models}
             model={model}
+            report={gpu.status === 'known' ? gpu.report : null}
             connected={connected}
             tokenError={form.tokenError}
             signedIn={form.signedIn}

@@ -6,7 +6,7 @@ import {
   type ModelEntry,
 } from '../../lib/contract';
 import { viewModel } from '../models/model-view';
-import { useTooSlow } from '../studio/form/forecast';
+import { useDraft } from '../studio/form/forecast';
 import { manifestText, t } from '../texts';
 import { Problem } from './messages';
 import type { ModelList } from './use-models';
@@ -18,11 +18,11 @@ export function ModelField(props: {
   /** Whether a larger model is offered elsewhere on the page. */
   offered?: boolean;
   /** The engine's report on the GPU; null until it is known. */
-  report?: DeviceReport | null;
-  backend?: Backend;
+  report: DeviceReport | null;
+  backend: Backend;
   onChange: (id: string) => void;
 }) {
-  const { list, model, offered = false, report = null, backend = 'webgpu', onChange } = props;
+  const { list, model, offered = false, report, backend, onChange } = props;
   const models = list.status === 'ready' ? list.models : [];
   const ready = models.filter((entry) => entry.ready);
   const absent = models.filter((entry) => !entry.ready);
@@ -82,7 +82,7 @@ export function LargerModel(props: {
   const offered = models.find(({ origin, ready }) => origin === 'listed' && !ready);
   const hasReal = models.some(({ origin, ready }) => origin !== 'bundled' && ready);
   const target = model.ready ? offered : model;
-  const tooSlow = useTooSlow(target, report, backend);
+  const { tooSlow } = useDraft(target, report, backend);
   if (!target || (model.ready && hasReal)) return null;
   const { id, name } = target.manifest;
   const { status, fraction } = viewModel(target);

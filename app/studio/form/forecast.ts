@@ -66,15 +66,20 @@ export function isTooSlow(
   return !hasRealGpu(report, backend) || (draft !== null && draft.seconds > longestDraft);
 }
 
-/** The same, with the time of a draft. @param entry undefined where there is no such model */
-export function useTooSlow(
+/**
+ * The time of a draft with a model, null until it is known, and whether this device is too slow for the model.
+ *
+ * @param entry undefined where there is no such model
+ */
+export function useDraft(
   entry: ModelEntry | undefined,
   report: DeviceReport | null,
   backend: Backend,
-): boolean {
+): { draft: Forecast | null; tooSlow: boolean } {
   const onGpu = report !== null && hasRealGpu(report, backend);
   const requests = entry && onGpu ? forecastOfModel(entry, 'ultra-fast', backend, report) : [];
-  return isTooSlow(report, backend, useForecast(requests));
+  const draft = useForecast(requests);
+  return { draft, tooSlow: isTooSlow(report, backend, draft) };
 }
 
 /** Milliseconds without a change after which requests are counted: a form is typed in. */
