@@ -109,7 +109,7 @@ test(
     await hub.close();
     await studio.improveButton.click();
     await expect(studio.improved).toContainText('no sentence of the model could be added', {
-      timeout: 90_000,
+      timeout: 180_000,
     });
     await expect(studio.prompt).toHaveValue(prompt);
     await studio.improved.getByRole('button', { name: 'Close' }).click();

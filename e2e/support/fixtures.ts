@@ -127,6 +127,7 @@ export const views: readonly [View, View] = [
 
 /**
  * Checks that axe finds nothing, and that nothing overflows: dark on a phone, where more goes wrong.
+ * The page has its width and its colours again afterwards.
  *
  * @param looks other views
  */
@@ -134,6 +135,7 @@ export async function expectAccessible(
   page: Page,
   looks: readonly View[] = views.slice(1),
 ): Promise<void> {
+  const viewport = page.viewportSize();
   for (const { colorScheme, width } of looks) {
     await test.step(`${colorScheme}, ${width} px`, async () => {
       await page.emulateMedia({ colorScheme });
@@ -151,6 +153,8 @@ export async function expectAccessible(
       expect(overflow, 'pixels beyond the right edge').toBeLessThanOrEqual(0);
     });
   }
+  await page.emulateMedia({ colorScheme: null });
+  if (viewport) await page.setViewportSize(viewport);
 }
 
 /** Details of a test that `npm test` leaves out; `npm run test:all` runs it too. */
