@@ -116,8 +116,8 @@ test('users begin with the demonstration model, and see none of the tests', asyn
       'Wan2.1 I2V 14B 720P',
     ]);
     // Its own defaults, until the user chooses others.
-    await expect(studio.steps).toHaveValue('8');
-    await expect(await studio.field('Guidance')).toHaveValue('2');
+    await expect(studio.steps).toHaveValue('4');
+    await expect(await studio.field('Guidance')).toHaveValue('1');
     await (await studio.field('Guidance')).fill('3');
     const example = page.getByRole('button', { name: /^Use mini-sepia/ });
     await example.click();

@@ -325,11 +325,11 @@ test(
         expect(await version()).toBe(null);
         // Its steps take long enough for what follows.
         await page.getByRole('combobox', { name: 'Model' }).selectOption('mini');
-        await startRun(page, 40);
-        await studio.waitForStep(1, 40);
+        await startRun(page, 8);
+        await studio.waitForStep(1, 8);
         await update.click();
         await expect(page.getByText('Kinora is at work.')).toBeVisible();
-        await studio.waitForStep(3, 40);
+        await studio.waitForStep(3, 8);
         await studio.cancel();
       });
 

@@ -23,7 +23,7 @@ export function QuickStart() {
             </Link>{' '}
             on the machine with the GPU, choose the model and enter the worker token. The model{' '}
             <code>mini</code> comes with Kinora and runs anywhere: its picture is soft, and it does
-            simple camera moves, best with 8 steps and guidance 2. Without a connected tab,
+            simple camera moves, best with 4 steps and guidance 1. Without a connected tab,
             predictions wait in the queue.
           </li>
           <li>

@@ -7,7 +7,7 @@ const model = (profiles: object, steps = 30) => ({
   defaults: { num_inference_steps: steps },
   profiles: profilesSchema.parse(profiles),
 });
-const own = model({ 'ultra-fast': { mostSteps: 5 } }, 8);
+const own = model({ 'ultra-fast': { mostSteps: 5 } }, 4);
 const plain = model({});
 
 test('each level is the only one that the form has after it was chosen, and is a valid request', () => {
@@ -25,9 +25,9 @@ test('each level is the only one that the form has after it was chosen, and is a
 test('steps follow the defaults of the model; a draft takes the fast profile where there is one', () => {
   const steps = (one: typeof own) =>
     qualities.map((name) => qualityValues(one)[name].num_inference_steps);
-  expect(steps(own)).toEqual([undefined, '8', '11']);
+  expect(steps(own)).toEqual([undefined, '4', '8']);
   expect(steps(plain)).toEqual(['10', '30', '40']);
-  expect(qualityValues(undefined, modelDefaults(own)).best.num_inference_steps).toBe('11');
+  expect(qualityValues(undefined, modelDefaults(own)).best.num_inference_steps).toBe('8');
   expect(qualityValues(own).draft.profile).toBe('ultra-fast');
   expect(qualityValues(plain).draft.profile).toBe('standard');
 });

@@ -38,7 +38,8 @@ export function qualityValues(
         ? { profile: 'ultra-fast', decoder: undefined }
         : full(usual / 3),
     standard: full(usual),
-    best: full((usual * 4) / 3),
+    // A third more; a model of few steps takes at least four more.
+    best: full(usual + Math.max(usual / 3, 4)),
   };
 }
 

@@ -113,7 +113,7 @@ function medianOf(values: readonly number[]): number {
 }
 
 /** As the manifest has it. */
-const longer = { frames: 121, steps: 8, guidanceScale: 2 };
+const longer = { frames: 121, steps: 4, guidanceScale: 1 };
 /** Half as long, for what shows by then. */
 const shorter = { ...longer, frames: 61 };
 
@@ -149,7 +149,7 @@ test('a preview shows the picture in its colours', {
   const preview = events.find((event) => event.type === 'preview');
   if (preview?.type !== 'preview') throw new Error('there is no preview');
   const { width, height, pixels } = preview;
-  expect([width, height]).toEqual([14, 8]);
+  expect([width, height]).toEqual([28, 16]);
   // The first frame is the picture that was given: the means of its 16×16 squares.
   const means = squares(pictures.landscape, 16);
   const wrong = means.map((mean, i) => Math.abs((pixels[i + Math.floor(i / 3)] ?? 0) - mean));
@@ -165,9 +165,10 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
     const across = medianOf(moves.filter((_, i) => i % 4 === 0));
     const within = medianOf(moves.filter((_, i) => i % 4 !== 0));
     expect(within / across).toBeGreaterThan(0.8);
-    expect(Math.max(...moves)).toBeLessThan(2.5);
+    // The first picture has more detail than what moves.
+    expect(Math.max(...moves)).toBeLessThan(3.2);
     // To the left, and far less up or down.
-    expect(moved.x).toBeLessThan(-4);
+    expect(moved.x).toBeLessThan(-16);
     expect(Math.abs(moved.y)).toBeLessThan(-moved.x);
   });
 
@@ -177,7 +178,7 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
     const middle = frames[30];
     if (!middle) throw new Error('frames are missing');
     const away = displacement(first, middle);
-    expect(away.x).toBeLessThan(-1);
+    expect(away.x).toBeLessThan(-2);
     expect(steps([...frames, first]).at(-1)).toBeLessThan(1.2);
   });
 
@@ -201,7 +202,7 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
     const { frames, first, last } = await video('Static camera', asked, { open });
     expect(frames[frame]).toEqual(dusk);
     // The decoder makes the picture of what is held for it; the exchanged frame only hides the rest.
-    expect(psnr({ ...dusk, data: held[frame] ?? data }, dusk)).toBeGreaterThan(30);
+    expect(psnr({ ...dusk, data: held[frame] ?? data }, dusk)).toBeGreaterThan(27);
     // Not by a cut: no frame is further from the one before than a few of the usual steps.
     expect(Math.max(...steps(frames))).toBeLessThan(5);
     expect(brightness(last)).toBeLessThan(brightness(first));
@@ -233,7 +234,7 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
     );
     const { first, last, moved } = await video('The camera pans to the left', shorter, { lora });
     expect(psnr(first, pictures.landscape)).toBeGreaterThan(22);
-    expect(moved.x).toBeGreaterThan(4);
+    expect(moved.x).toBeGreaterThan(8);
     // Sepia: red over green over blue everywhere, which the sample is not.
     const [shareThen, shareNow] = [sepiaShare(first), sepiaShare(last)];
     expect(shareThen).toBeLessThan(0.6);
@@ -245,10 +246,10 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
       ...shorter,
       image: pictures.portrait,
     });
-    expect([first.width, first.height]).toEqual([128, 224]);
+    expect([first.width, first.height]).toEqual([256, 448]);
     expect(psnr(first, pictures.portrait)).toBeGreaterThan(22);
     // Down, as the content moves, and far less to the sides.
-    expect(moved.y).toBeGreaterThan(4);
+    expect(moved.y).toBeGreaterThan(8);
     expect(Math.abs(moved.x)).toBeLessThan(moved.y);
   });
 
@@ -257,8 +258,8 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
     const { frames } = await makeVideo(backend, parts, {
       image: pictures.landscape,
       frames: 65,
-      steps: 8,
-      guidanceScale: 2,
+      steps: 4,
+      guidanceScale: 1,
       seed: 1,
       prompt: 'The camera pans to the left',
       negativePrompt: '',
