@@ -24,7 +24,7 @@ export type Cost = Phase | 'open' | 'tiny-decode';
 export const usualRates = {
   gpu: { operation: 1e-13, pass: 0, decode: 0, pixel: 1e-6, encoded: 3e-8 },
   emulated: { operation: 2e-9, pass: 0.017, decode: 0.008, pixel: 2e-5, encoded: 1e-7 },
-  cpu: { operation: 1.5e-10, pass: 0.002, decode: 0.001, pixel: 1e-6, encoded: 5e-8 },
+  cpu: { operation: 3e-11, pass: 0.002, decode: 0.001, pixel: 1e-6, encoded: 5e-8 },
 };
 /** The same of any device: to rewrite the prompt, to open a model, a byte of weights, a frame checked and written. */
 const usual = { optimise: 20, open: 2, byte: 5e-9, check: 0.5, frame: 1e-3 };
