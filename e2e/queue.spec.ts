@@ -63,6 +63,7 @@ test(
         /2 steps · guidance 4.5 /,
       ]);
       await queue.getByRole('button', { name: 'Remove all' }).click();
+      await expect(waiting).toHaveCount(0);
       await page.getByLabel('Vary steps').fill('');
       await page.getByLabel('Vary guidance').fill('');
     });

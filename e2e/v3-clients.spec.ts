@@ -128,8 +128,10 @@ function redness(output: unknown, frames: readonly number[]): Promise<number[]> 
         const sought = new Promise((resolve) =>
           video.addEventListener('seeked', resolve, { once: true }),
         );
+        // After the seek its frame may not be there yet: what is drawn then is empty.
+        const shown = new Promise((resolve) => video.requestVideoFrameCallback(resolve));
         video.currentTime = (index + 0.5) / 8;
-        await sought;
+        await Promise.all([sought, shown]);
         context?.drawImage(video, 0, 0, 1, 1);
         const [red = 0, green = 0, blue = 0] = context?.getImageData(0, 0, 1, 1).data ?? [];
         found.push(red - Math.max(green, blue));

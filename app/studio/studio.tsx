@@ -337,10 +337,7 @@ function useChoiceOfAddress(
     if (model !== null) change({ type: 'changed', values: { model } });
     if (lora === null) return;
     if (!form.files.loras.some(({ name, file }) => name === lora && file === null)) pick(lora);
-    const field = document.getElementById('loras');
-    const section = field?.closest('details');
-    if (section) section.open = true;
-    field?.scrollIntoView({ block: 'center' });
+    showLoras();
   });
   useEffect(() => {
     const query = new URLSearchParams(window.location.search);
@@ -349,6 +346,15 @@ function useChoiceOfAddress(
     window.history.replaceState(null, '', window.location.pathname);
     choose(model, lora);
   }, [ready]);
+}
+
+/** Unfolds the field of the LoRAs and brings it into view, once its part of the form is loaded. */
+function showLoras(): void {
+  const field = document.querySelector<HTMLElement>('fieldset#loras');
+  if (!field && document.querySelector('.request')) requestAnimationFrame(showLoras);
+  const section = field?.closest('details');
+  if (section) section.open = true;
+  field?.scrollIntoView({ block: 'center' });
 }
 
 /** @returns runs the form as soon as it has its draft, or the sample that was just filled in */
