@@ -319,8 +319,6 @@ test(
         await publish(2);
         await expect(update).toBeVisible();
         await expectAccessible(page);
-        // On a phone it lies in the menu.
-        await page.setViewportSize({ width: 1280, height: 800 });
         await page.reload();
         expect(await version()).toBe(null);
         // Its steps take long enough for what follows.

@@ -10,6 +10,26 @@ export function useNow(): number {
   return now;
 }
 
+/**
+ * Unfolds the section of an element and hands it over, once it is rendered: a busy page takes some frames.
+ *
+ * @param frames after which it is given up
+ */
+export function onceRendered(
+  find: () => HTMLElement | null | undefined,
+  show: (element: HTMLElement) => void,
+  frames = 100,
+): void {
+  const element = find();
+  if (!element) {
+    if (frames > 0) requestAnimationFrame(() => onceRendered(find, show, frames - 1));
+    return;
+  }
+  const section = element.closest('details');
+  if (section) section.open = true;
+  show(element);
+}
+
 /** How long an element may still load an object URL that is not needed any more, in milliseconds. */
 const revokeAfterMs = 10_000;
 

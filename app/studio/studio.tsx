@@ -20,7 +20,7 @@ import {
   toKinoraError,
 } from '../../lib/contract';
 import { isAtRest, isCancelled } from '../../lib/predictions/prediction-state';
-import { useFormAtSide } from '../shared/browser';
+import { onceRendered, useFormAtSide } from '../shared/browser';
 import { useDevice } from '../shared/device';
 import { expectImage, noteVideos } from '../shared/expected-image';
 import { useActed } from '../shared/first-act';
@@ -337,7 +337,12 @@ function useChoiceOfAddress(
     if (model !== null) change({ type: 'changed', values: { model } });
     if (lora === null) return;
     if (!form.files.loras.some(({ name, file }) => name === lora && file === null)) pick(lora);
-    showLoras();
+    // Its part of the form may still be loading: up to a minute.
+    onceRendered(
+      () => document.querySelector<HTMLElement>('fieldset#loras'),
+      (field) => field.scrollIntoView({ block: 'center' }),
+      3600,
+    );
   });
   useEffect(() => {
     const query = new URLSearchParams(window.location.search);
@@ -346,15 +351,6 @@ function useChoiceOfAddress(
     window.history.replaceState(null, '', window.location.pathname);
     choose(model, lora);
   }, [ready]);
-}
-
-/** Unfolds the field of the LoRAs and brings it into view, once its part of the form is loaded. */
-function showLoras(): void {
-  const field = document.querySelector<HTMLElement>('fieldset#loras');
-  if (!field && document.querySelector('.request')) requestAnimationFrame(showLoras);
-  const section = field?.closest('details');
-  if (section) section.open = true;
-  field?.scrollIntoView({ block: 'center' });
 }
 
 /** @returns runs the form as soon as it has its draft, or the sample that was just filled in */

@@ -12,6 +12,7 @@ import type { StartedRun } from '../../../lib/predictions/current-run';
 import { isCancelled } from '../../../lib/predictions/prediction-state';
 import type { RunInput } from '../../../lib/predictions/run-input';
 import type { Runner } from '../../../lib/predictions/runner';
+import { onceRendered } from '../../shared/browser';
 import { deviceOptions } from '../../shared/device';
 import { backendOfRun } from '../../shared/gpu';
 import { loadModels, pickModel } from '../../shared/use-models';
@@ -288,14 +289,10 @@ async function requireFile({ name, file }: ChosenLora): Promise<void> {
   await openLora(name);
 }
 
-/** Shows the first field with an error, and puts the focus there, once its mark is rendered: a busy page takes some frames. */
-function revealFirstError(form: HTMLFormElement | null, frames = 100): void {
-  const field = form?.querySelector<HTMLElement>('[aria-invalid="true"]');
-  if (!field && frames > 0) {
-    requestAnimationFrame(() => revealFirstError(form, frames - 1));
-    return;
-  }
-  const section = field?.closest('details');
-  if (section) section.open = true;
-  field?.focus();
+/** Shows the first field with an error, and puts the focus there, once its mark is rendered. */
+function revealFirstError(form: HTMLFormElement | null): void {
+  onceRendered(
+    () => form?.querySelector<HTMLElement>('[aria-invalid="true"]'),
+    (field) => field.focus(),
+  );
 }

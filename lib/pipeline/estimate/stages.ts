@@ -18,8 +18,8 @@ export type Cost = Phase | 'open' | 'tiny-decode';
 
 /**
  * Seconds of an operation (a GPU is taken to compute 10 TFLOP/s), of a graph of the denoiser and of the decoder, of a
- * pixel of the image, and of one that is scaled and encoded. The emulated GPU and the CPU are as two models found them
- * on two cores: one where nearly all is graphs, and one where little is.
+ * pixel of the image, and of one that is scaled and encoded. The emulated GPU is as two models found it on two
+ * cores, one where nearly all is graphs and one where little is; an operation of the CPU is one of the bundled model.
  */
 export const usualRates = {
   gpu: { operation: 1e-13, pass: 0, decode: 0, pixel: 1e-6, encoded: 3e-8 },
