@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type Backend, browserRuntime, relativeRms, WebGpuBackend } from '../../../gpu';
 import { httpFolder } from '../../../weights';
 import {
@@ -42,6 +42,7 @@ describe('the VAE on WebGPU', { tags: ['full'] }, () => {
     await backend.releaseSessions();
     backend.resetPeaks();
     const decoder = await createVaeDecoder(backend, config, checkpoint, size);
+    onTestFinished(() => decoder.dispose());
     const frames = decoder.decodeClip(latentsOf(goldens));
     // The second latent frame ends with the fifth.
     for (let f = 0; f < 5; f++) await frames.next();
@@ -53,8 +54,8 @@ describe('the VAE on WebGPU', { tags: ['full'] }, () => {
     // At this size most is what the runtime takes, of which the plan is an upper bound.
     expect(sum / plan.peak).toBeGreaterThan(0.6);
     for await (const frame of frames) expect(frame.length).toBe(18432);
-    expect(backend.counters().allocations).toBe(allocations);
-    decoder.dispose();
+    // The four frames of a latent frame are read together: a slow device needs all their buffers, a fast one reuses one.
+    expect(backend.counters().allocations - allocations).toBeLessThan(4);
   });
 
   test('the golden video in two tiles takes no more than was planned', async () => {
