@@ -133,7 +133,6 @@ test(
       await page.keyboard.press('Enter');
       await expect(dialog.getByRole('listitem')).toHaveText(['in the Air', 'red']);
       await expectAccessible(page);
-      await page.setViewportSize({ width: 1280, height: 800 });
       await dialog.getByRole('button', { name: 'Remove red' }).click();
       await page.keyboard.press('Escape');
       await expect(card('A kite in the wind').locator('.tags')).toHaveText('in the Air');
@@ -172,7 +171,6 @@ test(
       const viewer = page.getByRole('dialog', { name: /^Video \d of 7/ });
       await expect(viewer).toContainText('A paper boat');
       await expectAccessible(page);
-      await page.setViewportSize({ width: 1280, height: 800 });
       await expect(viewer.locator('video')).toHaveJSProperty('paused', false);
       await page.keyboard.press('ArrowRight');
       await expect(viewer).toContainText('A kite in the wind');
@@ -197,7 +195,6 @@ test(
       await select('A boat in fog').click({ modifiers: ['Shift'] });
       await expect(history.getByText('3 selected')).toBeVisible();
       await expectAccessible(page);
-      await page.setViewportSize({ width: 1280, height: 800 });
       const [download] = await Promise.all([
         page.waitForEvent('download'),
         history.getByRole('button', { name: 'Download as ZIP' }).click(),

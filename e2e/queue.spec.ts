@@ -111,7 +111,6 @@ test(
       await expect(undo).toHaveCount(0, { timeout: 20_000 });
     });
     await expectAccessible(page);
-    await page.setViewportSize({ width: 1280, height: 800 });
 
     await test.step('pause, reload, run all', async () => {
       await queue.getByRole('button', { name: 'Pause after this one' }).first().click();

@@ -141,7 +141,6 @@ test(
       await page.getByRole('button', { name: tool, exact: true }).click();
       await expectAccessible(page);
     }
-    await page.setViewportSize({ width: 1280, height: 800 });
     await page.getByRole('button', { name: 'Copy as code' }).click();
     const dialog = page.getByRole('dialog', { name: 'This request as code' });
     for (const [name, text] of [

@@ -204,7 +204,6 @@ test(
     await dialog.getByRole('button', { name: 'Delete it from the server' }).click();
     await expect(dialog.getByRole('button', { name: 'Upload and make a link' })).toBeVisible();
     expect((await page.request.get(url)).status()).toBe(410);
-    await page.setViewportSize({ width: 1280, height: 800 });
     await close();
 
     await cards.last().click();

@@ -18,6 +18,7 @@ import {
   embedPage,
   embedStyles,
   type PictureName,
+  pageScript,
   pageStyles,
   type Shown,
   type ShownSettings,
@@ -213,7 +214,8 @@ function presentationOf({ share, endsAt }: OpenShare, type: string, tag: string)
 function policyOf(styles: string, frames: "'none'" | '*'): string {
   return [
     "default-src 'none'",
-    `style-src 'sha256-${createHash('sha256').update(styles).digest('base64')}'`,
+    `style-src ${hashOf(styles)}`,
+    `script-src ${hashOf(pageScript)}`,
     "img-src 'self'",
     "media-src 'self'",
     "base-uri 'none'",
@@ -221,6 +223,9 @@ function policyOf(styles: string, frames: "'none'" | '*'): string {
     `frame-ancestors ${frames}`,
   ].join('; ');
 }
+
+/** What a policy allows by its content. */
+const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
 function pageOf(status: number, text: string, policy: string, allowIndex: boolean): Response {
   return new Response(text, {

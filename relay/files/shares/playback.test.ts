@@ -68,5 +68,18 @@ test('the video of a link plays and seeks in Chromium, on a clean profile withou
     );
     expect(overflow).toBe(0);
   }
+  expect(await page.getByRole('button').count()).toBe(0);
   await context.close();
+
+  const scripted = await browser.newContext({ permissions: ['clipboard-read', 'clipboard-write'] });
+  const visitor = await scripted.newPage();
+  const refusals: string[] = [];
+  visitor.on('console', (message) => refusals.push(message.text()));
+  await visitor.goto(url);
+  await visitor.getByRole('button', { name: 'Copy prompt' }).click();
+  await expect.poll(() => visitor.getByRole('button').textContent()).toBe('Copied');
+  expect(await visitor.evaluate(() => navigator.clipboard.readText())).toBe('A lantern swings');
+  expect(refusals).toEqual([]);
+  await visitor.screenshot({ path: '/tmp/share.png' });
+  await scripted.close();
 }, 90_000);

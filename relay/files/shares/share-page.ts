@@ -91,7 +91,7 @@ export interface PageLinks {
   readonly report: string | undefined;
 }
 
-/** The page of a link. It needs no script: its own addresses are relative, for every name of the server. */
+/** The page of a link. It works without its script; its own addresses are relative, for every name of the server. */
 export function sharePage(shown: Shown, links: PageLinks, t: PageTexts): string {
   const { id, prompt, negativePrompt } = shown;
   const title = titleOf(shown, t);
@@ -116,7 +116,8 @@ ${covered(shown, videoElement(shown, `${id}/`, t), t)}
 <h1>${title}</h1>
 <p class="soft">${new Markup(facts)}</p>
 ${shown.canRestore ? html`<a class="open" href="../?share=${id}">${t('open')}</a>` : null}
-${prompt !== null && prompt !== title ? html`<h2>${t('prompt')}</h2><p class="whole">${prompt}</p>` : null}
+${prompt === null ? null : html`<button hidden value="${prompt}" data-copied="${t('copied')}">${t('copyPrompt')}</button>`}
+${prompt !== null && prompt !== title ? html`<h2>${t('prompt')}</h2><p>${prompt}</p>` : null}
 ${negativePrompt === null ? null : html`<h2>${t('negativePrompt')}</h2><p>${negativePrompt}</p>`}
 ${
   settings.length === 0
@@ -126,9 +127,22 @@ ${
 ${shown.hasImage ? still('image', t('startImage'), t('startImageIs')) : null}
 ${shown.hasLastImage ? still('last-image', t('endImage'), t('endImageIs')) : null}
 </main>
-<footer><a href="../">${t('make')}</a>${reportLink(links, t)}</footer>`,
+<footer><a href="../">${t('make')}</a>${reportLink(links, t)}</footer>
+${prompt === null ? null : html`<script>${new Markup(pageScript)}</script>`}`,
   );
 }
+
+/** Shows the button that copies the prompt, where the browser has a clipboard: over https and on loopback. */
+export const pageScript = `
+const button = document.querySelector('button');
+if (button && navigator.clipboard) {
+  button.hidden = false;
+  button.onclick = async () => {
+    await navigator.clipboard.writeText(button.value);
+    button.textContent = button.dataset.copied;
+  };
+}
+`;
 
 export function embedPage(shown: Shown, t: PageTexts): string {
   return document(
@@ -275,8 +289,6 @@ video,.still{display:block;height:auto;border-radius:14px}
 video{margin-inline:auto;width:min(100%,86vh*16/9);background:#000}
 video.tall{width:min(100%,86vh*9/16)}
 h1{margin:20px 0 8px;font-size:1.4rem;line-height:1.3;overflow-wrap:anywhere}
-/* A click selects all of a prompt, to copy it. */
-.whole{user-select:all}
 h2{margin:24px 0 8px;font-size:1rem}
 p{margin:8px 0;max-width:70ch;overflow-wrap:anywhere;white-space:pre-line}
 .soft{color:var(--soft)}
@@ -284,7 +296,8 @@ dl{display:grid;grid-template-columns:max-content 1fr;gap:4px 20px;margin:0}
 dt{color:var(--soft)}
 dd{margin:0;overflow-wrap:anywhere}
 .still{max-width:320px;max-height:320px;width:auto}
-.open{display:inline-block;margin:12px 0;padding:10px 18px;border-radius:9px;background:var(--accent);color:var(--on-accent);font-weight:600;text-decoration:none}
+.open,button:not([hidden]){display:inline-block;margin:12px 8px 12px 0;padding:10px 18px;border:1px solid var(--line);border-radius:9px;background:var(--surface);color:inherit;font:inherit;font-weight:600;text-decoration:none;cursor:pointer}
+.open{border-color:var(--accent);background:var(--accent);color:var(--on-accent)}
 summary{padding:16px;border:1px solid var(--line);border-radius:14px;background:var(--surface);cursor:pointer}
 details[open] summary{margin-bottom:12px}
 footer{margin-top:32px;padding-top:16px;border-top:1px solid var(--line);color:var(--soft);font-size:.9rem}
