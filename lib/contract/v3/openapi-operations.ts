@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Endpoint, endpoints, type OperationId } from './endpoints';
+import { type Endpoint, endpoints, isInternal, type OperationId } from './endpoints';
 import { type ApiErrorCode, describeApiError } from './errors';
 import { eventsExample, operationExamples } from './openapi-examples';
 import { operationTexts, type PublicOperation } from './openapi-texts';
@@ -123,7 +123,7 @@ function isRedundant(key: string, content: unknown, side: Side): boolean {
 
 /** Public operations in the table's order. */
 export const publicOperations = (Object.keys(endpoints) as OperationId[]).filter(
-  (name): name is PublicOperation => rowOf(name).internal !== true,
+  (name): name is PublicOperation => !isInternal(endpoints[name].path),
 );
 
 const submitErrors = [

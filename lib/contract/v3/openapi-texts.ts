@@ -5,7 +5,7 @@ import { predictionCodeMeanings } from './prediction';
 
 /** Operations of the public document. */
 export type PublicOperation = {
-  [Op in OperationId]: (typeof endpoints)[Op] extends { internal: true } ? never : Op;
+  [Op in OperationId]: (typeof endpoints)[Op] extends { path: `/api/v${string}` } ? Op : never;
 }[OperationId];
 
 /** The document's text on an operation, besides its schemas. */
