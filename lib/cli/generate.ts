@@ -107,7 +107,7 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   command.say(`\n${summary(path.relative('', file), result)}`);
   if (!json) return;
   const { adapter, features } = await page.call('probe');
-  const { peakBytes, waits, loadSeconds } = await page.counters();
+  const { peakBytes, waits, loadSeconds } = await page.call('counters');
   const { phases, steps } = times;
   const measured = { phases, steps, loadSeconds, peakBytes, waits };
   const made = { file, ...result, adapter, software, features, ...measured };
