@@ -106,6 +106,25 @@ export function deviceOf(requested: AskedDevice, software: boolean): DeviceOptio
   return { backend: usualBackend(software), ...requested };
 }
 
+/** Options of commands that may have to download a model first. */
+export const downloadTypes = {
+  precision: { type: 'string' },
+  hub: { type: 'string' },
+  yes: { type: 'boolean', short: 'y' },
+  'accept-terms': { type: 'boolean' },
+} as const;
+
+/** Reads them. @throws KinoraError `PARAMETER_INVALID` */
+export function readDownload(values: {
+  readonly precision?: string;
+  readonly hub?: string;
+  readonly yes?: boolean;
+  readonly 'accept-terms'?: boolean;
+}) {
+  const { hub, yes = false, 'accept-terms': acceptTerms = false } = values;
+  return { precision: readPrecision(values.precision), hub, yes, acceptTerms };
+}
+
 /** @throws KinoraError `PARAMETER_INVALID` */
 export function readPrecision(text: string | undefined): Precision | undefined {
   return oneOf('--precision', precisions, text);

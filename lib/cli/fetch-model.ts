@@ -135,7 +135,8 @@ function adaptersNamed(
   return chosen;
 }
 
-function isMissingChecker({ component, status }: PartState): boolean {
+/** Whether a part is a safety checker that is not here. */
+export function isMissingChecker({ component, status }: PartState): boolean {
   return component === 'safety_checker' && status !== 'complete';
 }
 

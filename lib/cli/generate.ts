@@ -117,13 +117,9 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
 /** Checks that the file on disk is the requested one, and deletes it otherwise. */
 async function verify(
   file: string,
-  {
-    width,
-    height,
-    frames,
-    frameRate,
-  }: Pick<VideoFacts, 'width' | 'height' | 'frames' | 'frameRate'>,
+  asked: Pick<VideoFacts, 'width' | 'height' | 'frames' | 'frameRate'>,
 ): Promise<void> {
+  const { width, height, frames, frameRate } = asked;
   try {
     const facts = await inspectVideo(await openAsBlob(file));
     const right =

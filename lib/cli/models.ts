@@ -14,7 +14,7 @@ import {
 import { isConverted } from '../pipeline/installation';
 import { Command } from './command';
 import { freeBytes } from './consent';
-import { fetchEntry, requireNoFailure, watched } from './fetch-model';
+import { fetchEntry, isMissingChecker, requireNoFailure, watched } from './fetch-model';
 import { type ModelsAction, modelsHelp, parseModelsOptions } from './models-options';
 import { filesIn, fromUser, kinoraHome } from './paths';
 import { type LibrarySession, openLibrarySession } from './session';
@@ -228,10 +228,7 @@ function bytesOf({ parts, shared = [] }: LibraryEntry): number {
 
 function stateOf(entry: LibraryEntry): string {
   const { manifest, origin, ready, parts, shared = [] } = entry;
-  const lacks = parts.some(
-    ({ component, status }) => component === 'safety_checker' && status !== 'complete',
-  );
-  const checker = lacks ? ['quick safety check only'] : [];
+  const checker = parts.some(isMissingChecker) ? ['quick safety check only'] : [];
   if (origin === 'bundled') return ['ready', 'comes with Kinora', ...checker].join(', ');
   const kept = `${formatBytes(bytesOf(entry))} on disk`;
   const converted = parts.some(({ component }) => isConverted(component));

@@ -31,7 +31,7 @@ const sandboxFlags =
     : [];
 
 /** WebGPU computed on the CPU by SwiftShader: the same on every machine. */
-export const softwareFlags: readonly string[] = [
+const softwareFlags = [
   ...sandboxFlags,
   ...quietFlags,
   '--enable-unsafe-webgpu',
@@ -42,7 +42,7 @@ export const softwareFlags: readonly string[] = [
 ];
 
 /** WebGPU on the machine's own GPU. Headless Chromium on Linux reaches it through Vulkan only. */
-export const hardwareFlags: readonly string[] = [
+const hardwareFlags = [
   ...sandboxFlags,
   ...quietFlags,
   '--enable-unsafe-webgpu',
@@ -121,13 +121,13 @@ async function onBestDevice<T extends Pick<BrowserContext, 'newPage' | 'close'>>
   const isPossible = process.platform !== 'linux' || hasDevice();
   if (wanted === 'hardware' || (wanted === '' && isPossible)) {
     // If it does not start with them, it starts without.
-    const browser = await launch([...hardwareFlags]).catch(() => undefined);
+    const browser = await launch(hardwareFlags).catch(() => undefined);
     const adapter = browser ? await adapterOf(browser) : 'no browser that starts with a GPU';
     if (browser && adapter === null) return { browser, software: false };
     await browser?.close();
     if (wanted === 'hardware') throw noHardware(adapter ?? '');
   }
-  return { browser: await launch([...softwareFlags]), software: true };
+  return { browser: await launch(softwareFlags), software: true };
 }
 
 /** @param found what there is in place of a GPU */
