@@ -1,24 +1,4 @@
-import { type Remote, wrap } from 'comlink';
-import { installTransferHandlers, toKinoraError } from '../../../contract';
-
-/** Runs one call in a worker, which ends with it; what fails comes as its sentence. */
-export async function inWorker<Api, T>(
-  start: () => Worker,
-  call: (api: Remote<Api>) => Promise<T>,
-): Promise<T | string> {
-  installTransferHandlers();
-  const worker = start();
-  try {
-    const died = new Promise<never>((_, reject) => {
-      worker.addEventListener('error', ({ message }) => reject(new Error(message)));
-    });
-    return await Promise.race([call(wrap<Api>(worker)), died]);
-  } catch (thrown) {
-    return failureText(thrown);
-  } finally {
-    worker.terminate();
-  }
-}
+import { toKinoraError } from '../../../contract';
 
 /** The failure in the form for the driver. */
 export function failureText(thrown: unknown): string {
