@@ -31,7 +31,7 @@ beforeAll(async () => {
 
 beforeEach(async () => {
   store = new PredictionStore(new KinoraDatabase(`test-${crypto.randomUUID()}`));
-  run = new CurrentRun();
+  run = new CurrentRun(async () => {});
   announceRuns({ store, subscribe: run.subscribe, getSnapshot: run.getSnapshot });
   root = await navigator.storage.getDirectory();
 });
@@ -71,7 +71,7 @@ async function makeVideo(failure?: ErrorCode): Promise<Prediction> {
     const error = { code: failure, message: 'It failed.', remedy: 'Try again.' };
     return store.dispatch(prediction.id, { type: 'failed', at, error });
   };
-  const { ended } = await run.begin(prediction, null, work, async () => {});
+  const { ended } = await run.begin(prediction, null, work);
   return ended;
 }
 

@@ -13,10 +13,11 @@ import {
   usualBackend,
 } from '../contract';
 
-type Options = NonNullable<ParseArgsConfig['options']>;
+/** The options of a command, as `parseArgs` takes them. */
+export type OptionTypes = NonNullable<ParseArgsConfig['options']>;
 
 /** Options and other words of a command line. */
-export type Arguments<T extends Options> = ReturnType<
+export type Arguments<T extends OptionTypes> = ReturnType<
   typeof parseArgs<{ options: T; strict: true; allowPositionals: true }>
 >;
 
@@ -27,7 +28,7 @@ export type Arguments<T extends Options> = ReturnType<
  * @param refuse makes the error from a sentence that says what is wrong
  * @throws what `refuse` returns, for an unknown option or a missing value
  */
-export function readArguments<T extends Options>(
+export function readArguments<T extends OptionTypes>(
   args: readonly string[],
   options: T,
   refuse: (sentence: string) => Error,
@@ -54,31 +55,12 @@ export function refuseMore(command: string, [unexpected]: readonly string[]): vo
 }
 
 /**
- * For a command that takes only `--help`: prints it, or refuses anything else, and ends the process then.
- *
- * @param command as in `npm run {command}`
- */
-export function readHelpOnly(command: string, help: string): void {
-  try {
-    const options = { help: { type: 'boolean', short: 'h', default: false } } as const;
-    const refuse = (sentence: string) => usageError(command, sentence);
-    const { values, positionals } = readArguments(process.argv.slice(2), options, refuse);
-    refuseMore(command, positionals);
-    if (!values.help) return;
-    process.stdout.write(help);
-    process.exit(0);
-  } catch (thrown) {
-    process.exit(printError(thrown));
-  }
-}
-
-/**
  * Runs a command that has nothing to clean up: reads its options, prints its help or its error.
  *
  * @param command as in `npm run {command}`
  * @param work gives the exit code
  */
-export async function runCommand<T extends Options>(
+export async function runCommand<T extends OptionTypes>(
   command: string,
   help: string,
   options: T,
@@ -122,6 +104,25 @@ export function readDevice(values: {
 /** The device of a run on this machine. @param software whether it has no GPU */
 export function deviceOf(requested: AskedDevice, software: boolean): DeviceOptions {
   return { backend: usualBackend(software), ...requested };
+}
+
+/** Options of commands that may have to download a model first. */
+export const downloadTypes = {
+  precision: { type: 'string' },
+  hub: { type: 'string' },
+  yes: { type: 'boolean', short: 'y' },
+  'accept-terms': { type: 'boolean' },
+} as const;
+
+/** Reads them. @throws KinoraError `PARAMETER_INVALID` */
+export function readDownload(values: {
+  readonly precision?: string;
+  readonly hub?: string;
+  readonly yes?: boolean;
+  readonly 'accept-terms'?: boolean;
+}) {
+  const { hub, yes = false, 'accept-terms': acceptTerms = false } = values;
+  return { precision: readPrecision(values.precision), hub, yes, acceptTerms };
 }
 
 /** @throws KinoraError `PARAMETER_INVALID` */

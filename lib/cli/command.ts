@@ -33,13 +33,13 @@ export class Command {
   /**
    * Runs work that Ctrl-C stops. When it does not stop in time, it is abandoned.
    *
-   * @param stop asks the work to stop
+   * @param stop asks the work to stop; without it nothing is left half done when the browser is closed in the middle
    * @param timeoutMs how long stopping may take
    * @throws KinoraError `CANCELLED`, with what `stopped` says
    */
   async interruptible<T>(
     work: () => Promise<T>,
-    stop: () => Promise<unknown>,
+    stop: () => Promise<unknown> = async () => undefined,
     { timeoutMs = 3000, stopped = () => new KinoraError('CANCELLED') } = {},
   ): Promise<T> {
     // The listener below would miss a signal that came earlier.

@@ -95,9 +95,8 @@ export async function fetchEntry(
 
   const { hub } = await session.snapshot();
   command.say(`Asking ${hub} for the sizes …`);
-  const plan = await command.interruptible(
-    () => page.call('planDownload', id, precision, adapters, without),
-    async () => undefined,
+  const plan = await command.interruptible(() =>
+    page.call('planDownload', id, precision, adapters, without),
   );
   const known = withDiskSpace(plan, await freeBytes(home));
   command.say(offerText({ manifest, precision, adapters, plan: known, hub, home }));
@@ -136,7 +135,8 @@ function adaptersNamed(
   return chosen;
 }
 
-function isMissingChecker({ component, status }: PartState): boolean {
+/** Whether a part is a safety checker that is not here. */
+export function isMissingChecker({ component, status }: PartState): boolean {
   return component === 'safety_checker' && status !== 'complete';
 }
 
@@ -157,7 +157,6 @@ async function download(
 ): Promise<void> {
   const { page } = session;
   const { id, name } = entry.manifest;
-  const watch = watchModel(command, session, entry);
   const fetching = page.call('downloadModel', id, ...scope);
   const pause = async () => {
     await page.call('pause', id);
@@ -167,24 +166,23 @@ async function download(
     new KinoraError('CANCELLED', `The download of ${name} is paused.`, {
       remedy: 'Run the same command again: it goes on where it stopped.',
     });
-  try {
-    await command.interruptible(() => fetching, pause, { timeoutMs: pauseLimitMs, stopped });
-  } finally {
-    watch.end();
-  }
-  checkReady(await watch.last());
+  const now = await watched(command, session, entry, () =>
+    command.interruptible(() => fetching, pause, { timeoutMs: pauseLimitMs, stopped }),
+  );
+  if (now.ready) return;
+  requireNoFailure(now);
+  throw new KinoraError('MODEL_NOT_INSTALLED', `${name} is not here completely.`, {
+    remedy: 'Run the same command again: it goes on where it stopped.',
+  });
 }
 
-/** Shows the progress of a model while its parts change. */
-export interface Watch {
-  /** Stops showing progress. */
-  end(): void;
-  /** Shows the final state, which may not have been reported; returns the model as it is now. */
-  last(): Promise<LibraryEntry>;
-}
-
-/** Starts to show the progress of a model. @param before the model at the start */
-export function watchModel(command: Command, session: LibrarySession, before: LibraryEntry): Watch {
+/** Shows the progress of a model while work changes its parts. @returns the model after it */
+export async function watched(
+  command: Command,
+  session: LibrarySession,
+  before: LibraryEntry,
+  work: () => Promise<unknown>,
+): Promise<LibraryEntry> {
   const { id } = before.manifest;
   const report = new DownloadReport(command.screen);
   report.take(before);
@@ -192,25 +190,20 @@ export function watchModel(command: Command, session: LibrarySession, before: Li
     const entry = entriesOf(snapshot).find(({ manifest }) => manifest.id === id);
     if (entry) report.take(entry);
   });
-  return {
-    end() {
-      session.watch(null);
-      command.screen.end();
-    },
-    async last() {
-      const entry = await session.entry(id);
-      report.take(entry);
-      return entry;
-    },
-  };
+  try {
+    await work();
+  } finally {
+    session.watch(null);
+    command.screen.end();
+  }
+  // The final state may not have been reported.
+  const after = await session.entry(id);
+  report.take(after);
+  return after;
 }
 
-/** @throws KinoraError what keeps a model from running after its download has ended */
-function checkReady(entry: LibraryEntry): void {
-  if (entry.ready) return;
-  const failed = entry.parts.find(({ error }) => error);
+/** @throws KinoraError the failure of a part */
+export function requireNoFailure({ parts }: LibraryEntry): void {
+  const failed = parts.find(({ error }) => error);
   if (failed?.error) throw KinoraError.fromRecord(failed.error);
-  throw new KinoraError('MODEL_NOT_INSTALLED', `${entry.manifest.name} is not here completely.`, {
-    remedy: 'Run the same command again: it goes on where it stopped.',
-  });
 }

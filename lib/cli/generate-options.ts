@@ -11,8 +11,6 @@ import {
   type ModelManifest,
   maxZoom,
   type Parameters,
-  type Precision,
-  type ProfileName,
   parameterOptions,
   parseParameters,
   type RunOptions,
@@ -28,40 +26,16 @@ import {
 } from '../contract';
 import {
   type Arguments,
-  type AskedDevice,
+  downloadTypes,
   readArguments,
   readDevice,
+  readDownload,
   readNumber,
-  readPrecision,
   readRunOptions,
   refuseMore,
   runOptionTypes,
   usageError,
 } from './arguments';
-
-/** What `npm run generate` was asked for. */
-export interface GenerateOptions {
-  /** File or URL; undefined for the bundled sample. */
-  readonly image: string | undefined;
-  /** The end image, and how it lies in the frame. */
-  readonly lastImage: { readonly from: string; readonly framing: Framing | undefined } | undefined;
-  readonly parameters: Parameters;
-  /** Which of them were typed: the others are the model's own defaults, where it has some. */
-  readonly explicit: readonly (keyof ModelManifest['defaults'])[];
-  readonly model: string;
-  readonly profile: ProfileName;
-  readonly options: RunOptions;
-  readonly device: AskedDevice;
-  /** Precision to download the model in, where it is not there yet. */
-  readonly precision: Precision | undefined;
-  /** Base address of the hub, from then on. */
-  readonly hub: string | undefined;
-  /** Whether a download was agreed to beforehand. */
-  readonly yes: boolean;
-  /** The terms of use are accepted beforehand. */
-  readonly acceptTerms: boolean;
-  readonly out: string | undefined;
-}
 
 /** Of each parameter: switches that are a word have a value. */
 const parameterTypes = Object.fromEntries(
@@ -87,10 +61,7 @@ const optionTypes = {
   backend: { type: 'string' },
   kernels: { type: 'string' },
   memory: { type: 'string' },
-  precision: { type: 'string' },
-  hub: { type: 'string' },
-  yes: { type: 'boolean', short: 'y' },
-  'accept-terms': { type: 'boolean' },
+  ...downloadTypes,
   out: { type: 'string' },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
@@ -168,7 +139,7 @@ function between(field: keyof typeof ranges): string {
  * @returns `help` when that is all that is wanted
  * @throws KinoraError `REQUEST_INVALID`, `PROMPT_EMPTY` or `PARAMETER_INVALID`
  */
-export function parseGenerateOptions(args: readonly string[]): GenerateOptions | 'help' {
+export function parseGenerateOptions(args: readonly string[]) {
   const { values, positionals } = readArguments(joinNegative(args), optionTypes, (sentence) =>
     usageError('generate', sentence),
   );
@@ -176,24 +147,25 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
   refuseMore('generate', positionals);
   const parameters = readParameters(values);
   return {
+    /** File or URL; undefined for the bundled sample. */
     image: values.image,
     lastImage: readLastImage(values, parameters),
     parameters,
     explicit: explicitParameters(values),
     model: values.model ?? demonstrationModel,
-    profile: values.fast ? 'ultra-fast' : 'standard',
-    options: { framing: readFraming(values, ''), ...readRunOptions(values) },
+    profile: values.fast ? ('ultra-fast' as const) : ('standard' as const),
+    options: { framing: readFraming(values, ''), ...readRunOptions(values) } satisfies RunOptions,
     device: readDevice(values),
-    precision: readPrecision(values.precision),
-    hub: values.hub,
-    yes: values.yes ?? false,
-    acceptTerms: values['accept-terms'] ?? false,
+    ...readDownload(values),
     out: values.out,
   };
 }
 
+/** What `npm run generate` was asked for. */
+export type GenerateOptions = Exclude<ReturnType<typeof parseGenerateOptions>, 'help'>;
+
 /** @throws KinoraError those of {@link requirePlaceOfLastImage}, and those of {@link readFraming} */
-function readLastImage(values: Values, parameters: Parameters): GenerateOptions['lastImage'] {
+function readLastImage(values: Values, parameters: Parameters) {
   const from = values['last-image'];
   const framing = readFraming(values, 'last-');
   if (from === undefined && (framing || parameters.last_image_at !== undefined)) {
@@ -247,7 +219,8 @@ export function withModelDefaults(
   return parseParameters({ ...parameters, ...defaults, ...typed });
 }
 
-function explicitParameters(values: Values): GenerateOptions['explicit'] {
+/** The parameters that were typed: the others are the model's own defaults, where it has some. */
+function explicitParameters(values: Values): (keyof ModelManifest['defaults'])[] {
   const names = ['negative_prompt', ...unusedParameters] as const;
   return names.filter((name) => values[parameterOptions[name]] !== undefined);
 }

@@ -107,7 +107,7 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
   command.say(`\n${summary(path.relative('', file), result)}`);
   if (!json) return;
   const { adapter, features } = await page.call('probe');
-  const { peakBytes, waits, loadSeconds } = await page.counters();
+  const { peakBytes, waits, loadSeconds } = await page.call('counters');
   const { phases, steps } = times;
   const measured = { phases, steps, loadSeconds, peakBytes, waits };
   const made = { file, ...result, adapter, software, features, ...measured };
@@ -117,13 +117,9 @@ async function generate(command: Command, line: GenerateOptions): Promise<void> 
 /** Checks that the file on disk is the requested one, and deletes it otherwise. */
 async function verify(
   file: string,
-  {
-    width,
-    height,
-    frames,
-    frameRate,
-  }: Pick<VideoFacts, 'width' | 'height' | 'frames' | 'frameRate'>,
+  asked: Pick<VideoFacts, 'width' | 'height' | 'frames' | 'frameRate'>,
 ): Promise<void> {
+  const { width, height, frames, frameRate } = asked;
   try {
     const facts = await inspectVideo(await openAsBlob(file));
     const right =

@@ -1,5 +1,5 @@
-import { createReadStream, existsSync } from 'node:fs';
-import { readFile, stat } from 'node:fs/promises';
+import { constants, existsSync } from 'node:fs';
+import { access, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import {
   KinoraError,
@@ -106,12 +106,8 @@ function reason(error: Error): string {
 export async function checkLora(file: string): Promise<void> {
   const stats = await stat(file).catch(() => undefined);
   if (!stats?.isFile()) throw new KinoraError('LORA_MISSING', `There is no LoRA at ${file}.`);
-  await new Promise<void>((resolve, reject) => {
-    const stream = createReadStream(file, { start: 0, end: 0 });
-    stream.once('error', (cause) =>
-      reject(new KinoraError('FILE_UNREADABLE', `The LoRA ${file} could not be read.`, { cause })),
-    );
-    stream.once('close', resolve).resume();
+  await access(file, constants.R_OK).catch((cause: unknown) => {
+    throw new KinoraError('FILE_UNREADABLE', `The LoRA ${file} could not be read.`, { cause });
   });
 }
 
@@ -146,18 +142,12 @@ export async function sortLoras(
 }
 
 /**
- * The manifest of a model that comes with Kinora.
- *
- * @throws KinoraError `MODEL_UNKNOWN` naming the ids there are, or `MODEL_MANIFEST_INVALID`
- */
-export async function readManifest(id: string): Promise<ModelManifest>;
-/**
- * As above; null for one of `added`, whose manifest lies in the
- * browser's storage.
+ * The manifest of a model that comes with Kinora; null for one of `added`, whose manifest lies in the browser's storage.
  *
  * @param added ids of the models that were added
  * @throws KinoraError `MODEL_UNKNOWN` naming the ids there are, or `MODEL_MANIFEST_INVALID`
  */
+export async function readManifest(id: string): Promise<ModelManifest>;
 export async function readManifest(
   id: string,
   added: readonly string[],

@@ -4,11 +4,6 @@ import { termsVersion } from '../contract';
 import { ApiError, createKeySchema, type KeyRecord, scopes } from '../contract/v3';
 import { minuteOf, type RelayCommand, table, UsageError } from './relay-command';
 
-type Order =
-  | { readonly do: 'list' | 'sign-in' }
-  | { readonly do: 'create'; readonly key: z.output<typeof createKeySchema> }
-  | { readonly do: 'revoke'; readonly id: string };
-
 const options = {
   name: { type: 'string' },
   kind: { type: 'string' },
@@ -21,7 +16,7 @@ const options = {
 } as const;
 
 /** `npm run keys` */
-export const keysCommand: RelayCommand<typeof options, Order> = {
+export const keysCommand: RelayCommand<typeof options> = {
   name: 'keys',
   help: `API keys, worker tokens and sign-in links of this Kinora.
 
@@ -49,52 +44,49 @@ without one the database is opened.
 `,
   options,
 
-  parse(values, [command, id, ...more], environment) {
+  read(values, [command, id, ...more], environment) {
     if (command === 'create') {
       if (id !== undefined) throw new UsageError(`"${id}" is too much; the name goes with --name.`);
-      return { do: 'create', key: readKey(values, environment.KINORA_ACCEPT_TERMS) };
+      const body = readKey(values, environment.KINORA_ACCEPT_TERMS);
+      return async (client, { out, say }) => {
+        const { key, record } = await client.call('createKey', { body });
+        out(`${key}\n`);
+        const what = record.kind === 'worker' ? 'Worker token' : 'API key';
+        say(`${what} "${record.name}" of ${record.owner}. It is shown only now; keep it safe.\n`);
+      };
     }
     const [option] = Object.keys(values);
     if (option !== undefined) throw new UsageError(`--${option} is an option of "create" only.`);
     if (command === 'revoke') {
-      if (id === undefined)
+      if (id === undefined) {
         throw new UsageError('revoke needs the id of a key; "list" shows them.');
+      }
       if (more.length > 0) throw new UsageError('revoke takes one id.');
-      return { do: 'revoke', id };
+      return async (client, { say }) => {
+        const revoked = client.call('revokeKey', { params: { id } });
+        const { hint, name } = await revoked.catch((thrown: unknown) => {
+          if (!(thrown instanceof ApiError) || thrown.code !== 'NOT_FOUND') throw thrown;
+          const remedy =
+            'An id is the part between the underscores; `npm run keys -- list` shows them.';
+          throw new ApiError('NOT_FOUND', `There is no key with the id "${id}".`, { remedy });
+        });
+        say(`${hint} "${name}" is revoked.\n`);
+      };
     }
     if (command !== 'list' && command !== 'sign-in') {
       throw new UsageError(`There is no command "${command}".`);
     }
     if (id !== undefined) throw new UsageError(`${command} takes nothing more.`);
-    return { do: command };
-  },
-
-  async run(order, client, { out, say }) {
-    if (order.do === 'list') {
-      out(tableOf((await client.call('listKeys')).keys));
-    } else if (order.do === 'create') {
-      const { key, record } = await client.call('createKey', { body: order.key });
-      out(`${key}\n`);
-      const what = record.kind === 'worker' ? 'Worker token' : 'API key';
-      say(`${what} "${record.name}" of ${record.owner}. It is shown only now; keep it safe.\n`);
-    } else if (order.do === 'revoke') {
-      const { hint, name } = await client
-        .call('revokeKey', { params: { id: order.id } })
-        .catch((thrown: unknown) => {
-          if (!(thrown instanceof ApiError) || thrown.code !== 'NOT_FOUND') throw thrown;
-          const sentence = `There is no key with the id "${order.id}".`;
-          const remedy =
-            'An id is the part between the underscores; `npm run keys -- list` shows them.';
-          throw new ApiError('NOT_FOUND', sentence, { remedy });
-        });
-      say(`${hint} "${name}" is revoked.\n`);
-    } else {
+    if (command === 'list') {
+      return async (client, { out }) => out(tableOf((await client.call('listKeys')).keys));
+    }
+    return async (client, { out, say }) => {
       const body = { kind: 'sign-in', name: 'npm run keys' };
       const { key } = await client.call('createKey', { body });
       out(`${client.publicUrl}/keys#sign-in=${key}\n`);
       const start = client.serverRuns ? '' : ' The server does not run: start it with `npm start`.';
       say(`The link works once, for an hour.${start}\n`);
-    }
+    };
   },
 };
 
@@ -107,7 +99,7 @@ const fieldOptions: Readonly<Record<string, string>> = {
 };
 
 /** @param named a version of the terms of use that is accepted */
-function readKey(values: Parameters<typeof keysCommand.parse>[0], named: string | undefined) {
+function readKey(values: Parameters<typeof keysCommand.read>[0], named: string | undefined) {
   if (values.name === undefined) throw new UsageError('create needs --name: what the key is for.');
   const kind = values.kind ?? 'api';
   if (kind === 'worker' && values.scopes !== undefined) {

@@ -1,48 +1,13 @@
-import { type Backend, backends, type Precision } from '../contract';
+import { backends } from '../contract';
 import {
   type Arguments,
+  downloadTypes,
   oneOf,
   readArguments,
-  readPrecision,
+  readDownload,
   refuseMore,
   usageError,
 } from './arguments';
-
-/** The task of `npm run models`. */
-export type ModelsAction =
-  | { readonly command: 'list' | 'terms' }
-  | {
-      readonly command: 'add';
-      /** Hub address, link, or a path of this machine. */
-      readonly source: string;
-      readonly revision: string | undefined;
-      /** A video model by default. */
-      readonly kind: 'model' | 'lora' | 'language_model';
-    }
-  | {
-      readonly command: 'download';
-      readonly id: string;
-      readonly precision: Precision | undefined;
-      /** Names of adapters, or `none`. */
-      readonly adapters: readonly string[] | undefined;
-      readonly yes: boolean;
-      readonly acceptTerms: boolean;
-      readonly safetyChecker: boolean;
-    }
-  | { readonly command: 'verify' | 'delete'; readonly id: string }
-  | {
-      readonly command: 'decoders';
-      readonly id: string;
-      readonly video: string;
-      readonly backend: Backend;
-    };
-
-/** The action and the hub from which it fetches. */
-export interface ModelsOptions {
-  readonly action: ModelsAction;
-  /** Base address of the hub, from then on. */
-  readonly hub: string | undefined;
-}
 
 /** The text of `--help`. */
 export const modelsHelp = `Shows and changes the models that the command line uses.
@@ -85,22 +50,19 @@ account, for repositories whose makers ask you to accept their terms. It is sent
 `;
 
 const optionTypes = {
-  hub: { type: 'string' },
-  precision: { type: 'string' },
+  ...downloadTypes,
   backend: { type: 'string' },
   adapter: { type: 'string', multiple: true },
   revision: { type: 'string' },
   lora: { type: 'boolean' },
   'language-model': { type: 'boolean' },
-  yes: { type: 'boolean', short: 'y' },
-  'accept-terms': { type: 'boolean' },
   'no-safety-checker': { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 } as const;
 
 type OptionName = keyof typeof optionTypes;
 
-const allowed: Readonly<Record<ModelsAction['command'], readonly OptionName[]>> = {
+const allowed = {
   list: ['hub'],
   add: ['hub', 'revision', 'lora', 'language-model'],
   download: ['hub', 'precision', 'adapter', 'yes', 'accept-terms', 'no-safety-checker'],
@@ -108,7 +70,8 @@ const allowed: Readonly<Record<ModelsAction['command'], readonly OptionName[]>> 
   delete: [],
   decoders: ['backend'],
   terms: [],
-};
+} as const satisfies Record<string, readonly OptionName[]>;
+type CommandName = keyof typeof allowed;
 
 /**
  * Reads the command line.
@@ -117,32 +80,36 @@ const allowed: Readonly<Record<ModelsAction['command'], readonly OptionName[]>> 
  * @returns `help` when that is all that is wanted
  * @throws KinoraError `REQUEST_INVALID` or `PARAMETER_INVALID`
  */
-export function parseModelsOptions(args: readonly string[]): ModelsOptions | 'help' {
+export function parseModelsOptions(args: readonly string[]) {
   const { values, positionals } = readArguments(args, optionTypes, refused);
   if (values.help) return 'help';
   const [word = 'list', subject, ...rest] = positionals;
   const command = isCommand(word) ? word : undefined;
   if (!command) throw refused(`There is no command "${word}".`);
   for (const name of Object.keys(values) as OptionName[]) {
-    if (!allowed[command].includes(name)) throw refused(`${command} takes no --${name}.`);
+    const names: readonly OptionName[] = allowed[command];
+    if (!names.includes(name)) throw refused(`${command} takes no --${name}.`);
   }
   const [video] = command === 'decoders' ? rest.splice(0, 1) : [];
   refuseMore('models', command === 'list' || command === 'terms' ? positionals.slice(1) : rest);
   return { action: action(command, subject, values, video), hub: values.hub };
 }
 
+/** The task of `npm run models`. */
+export type ModelsAction = ReturnType<typeof action>;
+
 function action(
-  command: ModelsAction['command'],
+  command: CommandName,
   subject: string | undefined,
   values: Arguments<typeof optionTypes>['values'],
   video: string | undefined,
-): ModelsAction {
+) {
   if (command === 'list' || command === 'terms') return { command };
   if (!subject) {
     const what = command === 'add' ? 'an address, or a path of this machine' : 'the id of a model';
     throw refused(`${command} needs ${what}.`);
   }
-  const { revision, lora, 'language-model': languageModel, yes = false } = values;
+  const { revision, lora, 'language-model': languageModel } = values;
   if (command === 'add') {
     if (lora && languageModel) throw refused('An adapter is no language model: name one of both.');
     const kind = lora ? 'lora' : languageModel ? 'language_model' : 'model';
@@ -154,15 +121,13 @@ function action(
     return { command, id: subject, video, backend };
   }
   if (command !== 'download') return { command, id: subject };
-  const acceptTerms = values['accept-terms'] ?? false;
+  const { hub: _, ...download } = readDownload(values);
   const safetyChecker = !values['no-safety-checker'];
-  const precision = readPrecision(values.precision);
-  const consent = { yes, acceptTerms };
-  return { command, id: subject, precision, adapters: values.adapter, ...consent, safetyChecker };
+  return { command, id: subject, ...download, adapters: values.adapter, safetyChecker };
 }
 
 const refused = (sentence: string) => usageError('models', sentence);
 
-function isCommand(word: string): word is ModelsAction['command'] {
+function isCommand(word: string): word is CommandName {
   return Object.hasOwn(allowed, word);
 }

@@ -14,7 +14,7 @@ import {
 import { isConverted } from '../pipeline/installation';
 import { Command } from './command';
 import { freeBytes } from './consent';
-import { fetchEntry, watchModel } from './fetch-model';
+import { fetchEntry, isMissingChecker, requireNoFailure, watched } from './fetch-model';
 import { type ModelsAction, modelsHelp, parseModelsOptions } from './models-options';
 import { filesIn, fromUser, kinoraHome } from './paths';
 import { type LibrarySession, openLibrarySession } from './session';
@@ -70,7 +70,7 @@ async function decoders(
   { id, video, backend }: Extract<ModelsAction, { command: 'decoders' }>,
 ): Promise<void> {
   await page.page.locator('#files').setInputFiles(fromUser(video));
-  const results = await interruptible(command, () => page.call('compareDecoders', id, backend));
+  const results = await command.interruptible(() => page.call('compareDecoders', id, backend));
   for (const { decoder, psnr, seconds } of results) {
     const quality = psnr === null ? '' : `, PSNR ${psnr.toFixed(2)} dB`;
     command.say(`${decoder.padEnd(6)} ${seconds.toFixed(1)} s${quality}`);
@@ -88,7 +88,7 @@ async function addModel(
   const kind = await kindOf(source);
   if (kind === 'address') {
     command.say(`Asking ${(await session.snapshot()).hub} …`);
-    const { manifest } = await interruptible(command, () =>
+    const { manifest } = await command.interruptible(() =>
       what === 'model'
         ? page.call('addModel', source, revision)
         : page.call('addTool', source, revision),
@@ -100,7 +100,7 @@ async function addModel(
   // The input keeps hold of the files; the page reads them in place.
   await page.page.locator('#files').setInputFiles(files.map(({ at }) => at));
   const paths = files.map(({ inside }) => inside);
-  const entry = await interruptible(command, () =>
+  const entry = await command.interruptible(() =>
     page.call(what === 'model' ? 'addPickedModel' : 'addPickedTool', paths),
   );
   command.say(entry.manifest.description);
@@ -116,27 +116,22 @@ async function importPicked(
 ): Promise<void> {
   const { page } = session;
   const { id, name, precision } = entry.manifest;
-  const watch = watchModel(command, session, entry);
-  try {
-    await command.interruptible(
+  const convert = () =>
+    command.interruptible(
       () => page.call('importPicked', id, precision, paths),
       () => page.call('pause', id),
     );
-  } catch (thrown) {
+  const now = await watched(command, session, entry, convert).catch(async (thrown: unknown) => {
     const { stored } = await session.entry(id);
     if (stored.length === 0) await page.call('forgetModel', id).catch(() => undefined);
     throw thrown;
-  } finally {
-    watch.end();
-  }
-  const { ready, parts } = await watch.last();
+  });
   command.say(
-    ready
+    now.ready
       ? `Added ${name}: ${commandFor(entry)}`
       : `Added what is there of ${name}: npm run models -- download ${id}`,
   );
-  const failed = parts.find(({ error }) => error);
-  if (failed?.error) throw KinoraError.fromRecord(failed.error);
+  requireNoFailure(now);
 }
 
 async function addLora(
@@ -147,7 +142,7 @@ async function addLora(
   const kind = await kindOf(source);
   if (kind === 'folder') throw new KinoraError('LORA_INVALID', `${source} is a folder.`);
   if (kind === 'file') await page.page.locator('#loras').setInputFiles(fromUser(source));
-  const { name, rank, base } = await interruptible(command, () =>
+  const { name, rank, base } = await command.interruptible(() =>
     page.call('addLora', kind === 'file' ? null : source),
   );
   command.say(`Added ${name} (rank ${rank}, ${base}): --lora ${name}:1`);
@@ -161,15 +156,8 @@ async function verify(command: Command, session: LibrarySession, id: string): Pr
       remedy: `Run \`npm run models -- download ${id}\`.`,
     });
   }
-  const watch = watchModel(command, session, before);
-  try {
-    await interruptible(command, () => session.page.call('verify', id));
-  } finally {
-    watch.end();
-  }
-  const { parts } = await watch.last();
-  const damaged = parts.find(({ error }) => error);
-  if (damaged?.error) throw KinoraError.fromRecord(damaged.error);
+  const verifying = () => command.interruptible(() => session.page.call('verify', id));
+  requireNoFailure(await watched(command, session, before, verifying));
   command.say(`Every stored byte of ${name} is as it was written.`);
 }
 
@@ -197,11 +185,6 @@ function commandFor({ manifest, parts }: LibraryEntry): string {
   return isTool
     ? 'npm run generate -- --optimize-prompt'
     : `npm run generate -- --model ${manifest.id}`;
-}
-
-/** For what leaves nothing half done when the browser is closed in the middle. */
-function interruptible<T>(command: Command, work: () => Promise<T>): Promise<T> {
-  return command.interruptible(work, async () => undefined);
 }
 
 /** A name of a file on this machine means that file; everything else is an address. */
@@ -245,10 +228,7 @@ function bytesOf({ parts, shared = [] }: LibraryEntry): number {
 
 function stateOf(entry: LibraryEntry): string {
   const { manifest, origin, ready, parts, shared = [] } = entry;
-  const lacks = parts.some(
-    ({ component, status }) => component === 'safety_checker' && status !== 'complete',
-  );
-  const checker = lacks ? ['quick safety check only'] : [];
+  const checker = parts.some(isMissingChecker) ? ['quick safety check only'] : [];
   if (origin === 'bundled') return ['ready', 'comes with Kinora', ...checker].join(', ');
   const kept = `${formatBytes(bytesOf(entry))} on disk`;
   const converted = parts.some(({ component }) => isConverted(component));

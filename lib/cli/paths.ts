@@ -46,6 +46,15 @@ export async function filesIn(
   return (await Promise.all(below)).flat();
 }
 
+/** Paths of all files below a folder, `/` between parts. */
+export async function filesBelow(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)))
+    .map((file) => file.split(path.sep).join('/'));
+}
+
 /** The folders above `file` that do not exist yet, the outermost first. */
 async function missingFolders(file: string): Promise<string[]> {
   const missing: string[] = [];

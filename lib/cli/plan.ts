@@ -17,7 +17,6 @@ import { latentSizeOf } from '../pipeline/latents';
 import {
   longestClip,
   type MemoryPlan,
-  type MemoryPlanner,
   memoryReport,
   planRequestOf,
 } from '../pipeline/memory/memory-plan';
@@ -27,7 +26,7 @@ import { oneOf, readGibibytes, readPrecision, runCommand } from './arguments';
 import { diskFolder } from './disk-folder';
 import { readManifest } from './inputs';
 import { root } from './paths';
-import { countProfiles, type ProfileWork, workTable } from './profile-work';
+import { countProfiles, workTable } from './profile-work';
 
 const help = `npm run plan -- MODEL [--size ${sizes.join('|')}] \
            [--precision ${precisions.join('|')}] [--frames N] [--budget GiB] \
@@ -101,11 +100,7 @@ interface PlanRequest {
 async function count(
   id: string,
   { size, kernels, profile, precision, frames: requestedFrames }: PlanRequest,
-): Promise<{
-  readonly planner: MemoryPlanner;
-  readonly blockFlops: number;
-  readonly profiles: readonly ProfileWork[];
-}> {
+) {
   const manifest = await readManifest(id);
   const { frameStride, maxClipFrames } = manifest;
   const frames = Number(requestedFrames ?? maxClipFrames);

@@ -1,13 +1,12 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import type { ParseArgsConfig } from 'node:util';
 import type { z } from 'zod';
 import { type Control, processControlToken, readControl } from '../../relay/access/control';
 import { type Config, readConfig } from '../../relay/config';
 import { type ErrorCode, toKinoraError } from '../contract';
 import { ApiError, type Endpoint, endpoints, messageOf, type OperationId } from '../contract/v3';
 import { checkResponse } from '../worker/transport-error';
-import { type Arguments, readArguments } from './arguments';
+import { type Arguments, type OptionTypes, readArguments } from './arguments';
 
 /** The output of a command, and the source of its settings. */
 export interface CommandWorld {
@@ -29,24 +28,19 @@ export class UsageError extends Error {
   }
 }
 
-type OptionTypes = NonNullable<ParseArgsConfig['options']>;
-
 /** A command that reads or changes what the relay keeps, such as `npm run keys`. */
-export interface RelayCommand<Options extends OptionTypes, Order> {
+export interface RelayCommand<Options extends OptionTypes> {
   /** As in `npm run {name}`. */
   readonly name: string;
   readonly help: string;
   readonly options: Options;
-  /** @throws UsageError */
-  readonly parse: (
-    values: Values<Options>,
+  /** @returns what was asked for, to be done @throws UsageError */
+  readonly read: (
+    values: Arguments<Options>['values'],
     positionals: readonly string[],
     environment: CommandWorld['environment'],
-  ) => Order;
-  readonly run: (order: Order, client: Client, world: CommandWorld) => Promise<void>;
+  ) => (client: Client, world: CommandWorld) => Promise<void>;
 }
-
-type Values<Options extends OptionTypes> = Arguments<Options>['values'];
 
 /**
  * Runs a command on the running server or, without one, on the database.
@@ -54,12 +48,12 @@ type Values<Options extends OptionTypes> = Arguments<Options>['values'];
  * @param args without node and script
  * @returns the exit code: 0, 1 when it failed, 2 when it was not understood
  */
-export async function runRelayCommand<Options extends OptionTypes, Order>(
-  command: RelayCommand<Options, Order>,
+export async function runRelayCommand<Options extends OptionTypes>(
+  command: RelayCommand<Options>,
   args: readonly string[],
   world: CommandWorld,
 ): Promise<number> {
-  const { name, help, options, parse, run } = command;
+  const { name, help, options, read } = command;
   try {
     const { values, positionals } = readArguments(
       args,
@@ -70,7 +64,7 @@ export async function runRelayCommand<Options extends OptionTypes, Order>(
       world.out(help);
       return 0;
     }
-    const order = parse(values, positionals, world.environment);
+    const work = read(values, positionals, world.environment);
     const config = readConfig(world.environment);
     const client = await openClient(config);
     try {
@@ -80,7 +74,7 @@ export async function runRelayCommand<Options extends OptionTypes, Order>(
           `There was no database yet: an empty one was made in ${newFolder} (KINORA_DATA).\n`,
         );
       }
-      await run(order, client, world);
+      await work(client, world);
     } finally {
       await client.close();
     }
@@ -92,25 +86,20 @@ export async function runRelayCommand<Options extends OptionTypes, Order>(
       );
       return 2;
     }
-    world.say(`${codeOf(thrown)}: ${messageOf(thrown)}\n`);
+    const { code } = thrown instanceof ApiError ? thrown : toKinoraError(thrown);
+    world.say(`${code}: ${messageOf(thrown)}\n`);
     return 1;
   }
 }
 
-/** The stable code of an error of the server, or of one of ours. */
-function codeOf(thrown: unknown): string {
-  return thrown instanceof ApiError ? thrown.code : toKinoraError(thrown).code;
-}
-
 /** Lines in columns of equal width. */
 export function table(lines: readonly (readonly string[])[]): string {
-  const widths: number[] = [];
-  for (const line of lines) {
-    for (const [column, cell] of line.entries()) {
-      widths[column] = Math.max(widths[column] ?? 0, cell.length);
-    }
-  }
-  const padded = lines.map((line) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)));
+  const widths = lines[0]?.map((_, column) =>
+    Math.max(...lines.map((line) => line[column]?.length ?? 0)),
+  );
+  const padded = lines.map((line) =>
+    line.map((cell, column) => cell.padEnd(widths?.[column] ?? 0)),
+  );
   return `${padded.map((line) => line.join('  ').trimEnd()).join('\n')}\n`;
 }
 
@@ -125,7 +114,7 @@ type JsonOperation = {
 }[OperationId];
 type DataOf<Op extends JsonOperation> = z.output<(typeof endpoints)[Op]['answer']>['data'];
 
-export interface CallInput {
+interface CallInput {
   readonly params?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: unknown;

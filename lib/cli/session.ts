@@ -68,10 +68,10 @@ export async function openLibrarySession(
 ): Promise<LibrarySession> {
   command.afterwards(await lockProfile(home));
   const origin = await serve(command);
-  const { context, software } = await openProfile(home, origin);
-  command.afterwards(() => context.close());
+  const { browser, software } = await openProfile(home, origin);
+  command.afterwards(() => browser.close());
   command.signal.throwIfAborted();
-  const page = await HeadlessPage.open(context, profileOrigin, onProgress);
+  const page = await HeadlessPage.open(browser, profileOrigin, onProgress);
   return librarySession(page, software, home, hub);
 }
 

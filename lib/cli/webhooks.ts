@@ -1,10 +1,5 @@
-import type { z } from 'zod';
 import { type DeliveryRecord, endpoints } from '../contract/v3';
 import { minuteOf, type RelayCommand, table, UsageError } from './relay-command';
-
-type Order =
-  | { readonly do: 'list'; readonly query: z.output<typeof endpoints.deliveries.query> }
-  | { readonly do: 'replay'; readonly id: string };
 
 const options = {
   status: { type: 'string' },
@@ -13,7 +8,7 @@ const options = {
 } as const;
 
 /** `npm run webhooks` */
-export const webhooksCommand: RelayCommand<typeof options, Order> = {
+export const webhooksCommand: RelayCommand<typeof options> = {
   name: 'webhooks',
   help: `Webhooks of this Kinora: what was delivered, what is due, what was given up.
 
@@ -28,41 +23,39 @@ without one the database is opened.
 `,
   options,
 
-  parse(values, [command, id, ...more]) {
+  read(values, [command, id, ...more]) {
     if (command === 'list') {
       if (id !== undefined) throw new UsageError('list takes nothing but options.');
       const parsed = endpoints.deliveries.query.safeParse({ ...values, page_size: 50 });
-      if (parsed.success) return { do: 'list', query: parsed.data };
-      throw new UsageError(
-        parsed.error.issues[0]?.path[0] === 'page'
-          ? '--page must be a whole number from 1.'
-          : '--status must be due, delivered or exhausted.',
-      );
+      if (!parsed.success) {
+        throw new UsageError(
+          parsed.error.issues[0]?.path[0] === 'page'
+            ? '--page must be a whole number from 1.'
+            : '--status must be due, delivered or exhausted.',
+        );
+      }
+      const { page, page_size, status } = parsed.data;
+      const paging = { page: String(page), page_size: String(page_size) };
+      const query = status === undefined ? paging : { ...paging, status };
+      return async (client, { out, say }) => {
+        const { items } = await client.call('deliveries', { query });
+        out(tableOf(items));
+        if (items.length === 0) say('There are no such webhooks.\n');
+      };
     }
     if (command !== 'replay') throw new UsageError(`There is no command "${command ?? ''}".`);
     const [option] = Object.keys(values);
     if (option !== undefined) throw new UsageError(`--${option} is an option of "list" only.`);
     if (more.length > 0) throw new UsageError('replay takes one id.');
-    const parsed = endpoints.replay.params.safeParse({ id });
-    if (parsed.success) return { do: 'replay', id: parsed.data.id };
-    throw new UsageError('replay needs the id of a webhook, msg_…; "list" shows them.');
-  },
-
-  async run(order, client, { out, say }) {
-    if (order.do === 'list') {
-      const { page, page_size, status } = order.query;
-      const paging = { page: String(page), page_size: String(page_size) };
-      const { items } = await client.call('deliveries', {
-        query: status === undefined ? paging : { ...paging, status },
-      });
-      out(tableOf(items));
-      if (items.length === 0) say('There are no such webhooks.\n');
-      return;
-    }
-    const record = await client.call('replay', { params: { id: order.id } });
-    out(tableOf([record]));
-    const when = client.serverRuns ? 'is being sent again' : 'is sent again when a server runs';
-    say(`${record.id} ${when}.\n`);
+    const { data: params } = endpoints.replay.params.safeParse({ id });
+    if (!params)
+      throw new UsageError('replay needs the id of a webhook, msg_…; "list" shows them.');
+    return async (client, { out, say }) => {
+      const record = await client.call('replay', { params });
+      out(tableOf([record]));
+      const when = client.serverRuns ? 'is being sent again' : 'is sent again when a server runs';
+      say(`${record.id} ${when}.\n`);
+    };
   },
 };
 

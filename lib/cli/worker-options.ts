@@ -1,37 +1,12 @@
+import { backends, demonstrationModel, isLoopback, KinoraError, kernelSettings } from '../contract';
 import {
-  backends,
-  demonstrationModel,
-  isLoopback,
-  KinoraError,
-  kernelSettings,
-  type Precision,
-} from '../contract';
-import {
-  type AskedDevice,
+  downloadTypes,
   readArguments,
   readDevice,
-  readPrecision,
+  readDownload,
   refuseMore,
   usageError,
 } from './arguments';
-
-/** Options of `npm run worker`. */
-export interface WorkerOptions {
-  /** Origin of the server. */
-  readonly server: string;
-  readonly token: string;
-  readonly model: string;
-  readonly device: AskedDevice;
-  readonly name: string;
-  /** Precision to download the model in, where it is not there yet. */
-  readonly precision: Precision | undefined;
-  /** Base address of the hub, from then on. */
-  readonly hub: string | undefined;
-  /** Whether a download was agreed to beforehand. */
-  readonly yes: boolean;
-  /** The terms of use are accepted beforehand. */
-  readonly acceptTerms: boolean;
-}
 
 /** The environment's name of the token: what is in there is not seen in a list of processes. */
 export const tokenVariable = 'KINORA_WORKER_TOKEN';
@@ -69,10 +44,7 @@ const optionTypes = {
   backend: { type: 'string' },
   kernels: { type: 'string' },
   name: { type: 'string' },
-  precision: { type: 'string' },
-  hub: { type: 'string' },
-  yes: { type: 'boolean', short: 'y' },
-  'accept-terms': { type: 'boolean' },
+  ...downloadTypes,
   help: { type: 'boolean', short: 'h' },
 } as const;
 
@@ -89,7 +61,7 @@ export function parseWorkerOptions(
   args: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
   machine: string,
-): WorkerOptions | 'help' {
+) {
   const { values, positionals } = readArguments(args, optionTypes, refused);
   if (values.help) return 'help';
   refuseMore('worker', positionals);
@@ -103,12 +75,12 @@ export function parseWorkerOptions(
     model: values.model ?? demonstrationModel,
     device: readDevice(values),
     name: (values.name?.trim() || machine).slice(0, 100),
-    precision: readPrecision(values.precision),
-    hub: values.hub,
-    yes: values.yes ?? false,
-    acceptTerms: values['accept-terms'] ?? false,
+    ...readDownload(values),
   };
 }
+
+/** Options of `npm run worker`; `server` is the origin of the server. */
+export type WorkerOptions = Exclude<ReturnType<typeof parseWorkerOptions>, 'help'>;
 
 /** The origin of a server that a browser trusts with WebGPU and private files. */
 function readServer(text: string): string {

@@ -1,19 +1,13 @@
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BrowserContext } from 'playwright';
-import {
-  type DeviceOptions,
-  type ErrorRecord,
-  isLoopback,
-  KinoraError,
-  toKinoraError,
-} from '../contract';
+import { type ErrorRecord, isLoopback, KinoraError, toKinoraError } from '../contract';
+import type { ServeConnect, ServeReport } from '../worker/api';
 import { Backoff } from '../worker/transport-error';
 import { deviceOf } from './arguments';
-import { HeadlessPage } from './browser/headless-page';
+import { callPage, HeadlessPage, openPage } from './browser/headless-page';
 import { withoutGpu } from './browser/launch';
 import { lockProfile, openProfile, profileOrigin } from './browser/profile';
-import { ServingPage } from './browser/serving-page';
 import { Command } from './command';
 import { ensureTerms } from './consent';
 import { fetchModel } from './fetch-model';
@@ -40,9 +34,13 @@ async function work(command: Command, options: WorkerOptions): Promise<void> {
   }
   const backoff = new Backoff(1000, longestDelayMs);
   const report = new WorkerReport(command.say);
+  const onEvent = (event: ServeReport) => {
+    report.take(event);
+    if (event.type === 'connected') backoff.reset();
+  };
   while (!command.signal.aborted) {
     try {
-      await serveInBrowser(command, options, home, report, () => backoff.reset());
+      await serveInBrowser(command, options, home, onEvent);
     } catch (thrown) {
       if (command.signal.aborted) return;
       const error = toKinoraError(thrown);
@@ -65,20 +63,23 @@ async function serveInBrowser(
   command: Command,
   options: WorkerOptions,
   home: string,
-  report: WorkerReport,
-  onConnected: () => void,
+  onEvent: (event: ServeReport) => void,
 ): Promise<void> {
-  const { server } = options;
+  const { server, token, model, name } = options;
   // On this machine the models are those of the other commands, whatever port the server has.
   const origin = isLoopback(server) ? profileOrigin : server;
-  const { context, software } = await openProfile(home, server, origin);
+  const { browser: context, software } = await openProfile(home, server, origin);
   try {
     command.signal.throwIfAborted();
     await untilReachable(command, context, origin, server);
-    await prepareModel(command, context, origin, software, home, options);
+    const page = await HeadlessPage.open(context, origin);
+    const session = await librarySession(page, software, home, options.hub);
+    await ensureTerms(command, session, options.acceptTerms);
+    await fetchModel(command, session, model, options);
+    await page.page.close();
     const device = deviceOf(options.device, software);
     if (software) command.say(withoutGpu(device.backend, options.device.backend));
-    await serveOnPage(command, context, origin, device, options, report, onConnected);
+    await serveOnPage(command, context, origin, { token, model, name, device }, onEvent);
   } finally {
     // The browser may have crashed.
     await context.close().catch(() => undefined);
@@ -109,46 +110,31 @@ async function untilReachable(
   }
 }
 
-async function prepareModel(
-  command: Command,
-  context: BrowserContext,
-  origin: string,
-  software: boolean,
-  home: string,
-  { model, precision, hub, yes, acceptTerms }: WorkerOptions,
-): Promise<void> {
-  const page = await HeadlessPage.open(context, origin);
-  const session = await librarySession(page, software, home, hub);
-  await ensureTerms(command, session, acceptTerms);
-  await fetchModel(command, session, model, { precision, yes, acceptTerms });
-  await page.page.close();
-}
-
 /** The Serve page, until a signal ends it. @throws KinoraError when the page or its connection ended */
 async function serveOnPage(
   command: Command,
   context: BrowserContext,
   origin: string,
-  device: DeviceOptions,
-  { token, model, name }: WorkerOptions,
-  report: WorkerReport,
-  onConnected: () => void,
+  options: ServeConnect,
+  onEvent: (event: ServeReport) => void,
 ): Promise<void> {
   let end: (error: ErrorRecord | null) => void = () => {};
   const ended = new Promise<ErrorRecord | null>((resolve) => {
     end = resolve;
   });
-  const page = await ServingPage.open(context, origin, (event) => {
-    report.take(event);
-    if (event.type === 'connected') onConnected();
-    // Refused is for good; disconnected, unasked, means that the page's worker died.
-    if (event.type === 'refused') end({ ...event.error, code: 'REQUEST_INVALID' });
-    if (event.type === 'disconnected') end(event.error);
+  const page = await openPage(context, new URL('/serve', origin).href, (opened) => {
+    const die = () => end(new KinoraError('INTERNAL', 'The page has crashed.').toRecord());
+    opened.on('crash', die).on('close', die);
+    return opened.exposeFunction('kinoraServing', (event: ServeReport) => {
+      onEvent(event);
+      // Refused is for good; disconnected, unasked, means that the page's worker died.
+      if (event.type === 'refused') end({ ...event.error, code: 'REQUEST_INVALID' });
+      if (event.type === 'disconnected') end(event.error);
+    });
   });
-  page.crashed.catch((error: KinoraError) => end(error.toRecord()));
-  await page.connect({ token, model, name, device });
-  // A page that cannot disconnect any more has ended.
-  const leave = () => void page.disconnect().catch(() => end(null));
+  await callPage(page, 'kinoraServe', 'connect', [options]);
+  // The current job is handed back; a page that cannot disconnect any more has ended.
+  const leave = () => void callPage(page, 'kinoraServe', 'disconnect', []).catch(() => end(null));
   command.signal.addEventListener('abort', leave);
   if (command.signal.aborted) leave();
   try {

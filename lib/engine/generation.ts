@@ -40,7 +40,7 @@ import { resolveSampling } from '../pipeline/profiles';
 import type { ImageToVideoResult } from '../pipeline/request';
 import { imageToVideo } from '../pipeline/run';
 import { endFile, openRunFiles, removeRun, servedRun } from '../predictions/run-files';
-import { isServedVideo, removeVideo, writeVideo } from '../predictions/videos';
+import { isServed, removeVideo, writeVideo } from '../predictions/videos';
 import {
   createVideoWriter,
   decodeImage,
@@ -107,7 +107,7 @@ export class Generation {
   ) {
     const { id, videoFile = `${id}.mp4` } = request;
     this.#videoFile = videoFile;
-    this.#isServed = isServedVideo(videoFile);
+    this.#isServed = isServed(videoFile);
     this.#runId = this.#isServed ? servedRun(id) : id;
     this.#storage = openRunFiles(this.#runId);
   }

@@ -1,14 +1,21 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { cdp } from 'vitest/browser';
-import type { Backend, EngineRequest, GenerationResult, ProgressEvent } from '../contract';
+import type {
+  Backend,
+  EngineApi,
+  EngineRequest,
+  GenerationResult,
+  ProgressEvent,
+} from '../contract';
 import { failureOf } from '../contract/testing/failure';
 import { probeDevice } from '../gpu';
 import { readRecord, recordId } from '../gpu/kernels/record';
 import { KinoraDatabase } from '../predictions/database';
-import { createEngineClient, type EngineClient, runEngine } from '../predictions/engine-client';
+import { type EngineClient, runEngine } from '../predictions/engine-client';
 import { listRuns, openRunFiles, removeRun } from '../predictions/run-files';
 import { loadSetting } from '../predictions/settings';
 import { listVideos, readVideo, removeVideo } from '../predictions/videos';
+import { createWorkerClient } from '../predictions/worker-client';
 import { inspectVideo } from '../video';
 import { fetchStill, makeRequest } from './testing/runs';
 
@@ -20,7 +27,8 @@ beforeAll(async () => {
 let client: EngineClient;
 /** A client whose engine has a worker of its own, which makes one frame per second. */
 function openClient(): void {
-  client = createEngineClient(
+  client = createWorkerClient<EngineApi>(
+    'engine',
     () =>
       new Worker(new URL('./testing/saving-engine.ts', import.meta.url), {
         type: 'module',

@@ -19,7 +19,8 @@ export interface StartedRun {
 export class CurrentRun extends Observable<RunState> {
   #abort = new AbortController();
 
-  constructor() {
+  /** @param afterwards runs when the lock is released, and before the run has ended; its errors are ignored */
+  constructor(private readonly afterwards: () => Promise<void>) {
     super(idle);
   }
 
@@ -28,14 +29,12 @@ export class CurrentRun extends Observable<RunState> {
    *
    * @param work runs with the lock of the prediction
    * @param waits whether a lock that is held is waited for
-   * @param afterwards runs when the lock is released, and before the run has ended; its errors are ignored
    * @throws KinoraError `BUSY` while there is a run, or where another tab goes on holding the lock
    */
   async begin(
     prediction: Prediction,
     continuation: Continuation | null,
     work: (signal: AbortSignal, onStarted: () => void) => Promise<Prediction>,
-    afterwards: () => Promise<void>,
     waits = true,
   ): Promise<StartedRun> {
     const { id } = prediction;
@@ -45,7 +44,7 @@ export class CurrentRun extends Observable<RunState> {
     this.apply({ type: 'created', prediction, continuation });
     return new Promise((resolve, reject) => {
       const locked = () => work(signal, () => resolve({ id, ended }));
-      const ended = this.#locked(id, locked, afterwards, waits);
+      const ended = this.#locked(id, locked, waits);
       ended.catch(reject);
     });
   }
@@ -56,12 +55,7 @@ export class CurrentRun extends Observable<RunState> {
     this.#abort.abort();
   }
 
-  async #locked<T>(
-    id: string,
-    work: () => Promise<T>,
-    afterwards: () => Promise<void>,
-    waits: boolean,
-  ): Promise<T> {
+  async #locked<T>(id: string, work: () => Promise<T>, waits: boolean): Promise<T> {
     const signal = AbortSignal.timeout(lockWaitMs);
     let acquired = false;
     try {
@@ -75,7 +69,7 @@ export class CurrentRun extends Observable<RunState> {
       throw signal.aborted && !acquired ? inUse() : thrown;
     } finally {
       // The run has its result; what follows it must not change that.
-      await afterwards().catch(() => {});
+      await this.afterwards().catch(() => {});
       this.apply({ type: 'ended' });
     }
   }

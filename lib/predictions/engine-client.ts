@@ -1,35 +1,22 @@
 import {
-  type CheckRequest,
   type EngineApi,
   type EngineRequest,
-  type EnhanceRequest,
   type GenerationResult,
   isDeviceFault,
   KinoraError,
   type ProgressEvent,
-  type Safety,
   toKinoraError,
 } from '../contract';
-import { createWorkerClient, type WorkerClient } from './worker-client';
+import type { WorkerClient } from './worker-client';
 
 /** Starts and ends the engine worker. */
 export type EngineClient = WorkerClient<EngineApi>;
-
-/**
- * A client for the engine worker, which starts on first use.
- *
- * @param start creates the worker, see {@link createWorkerClient}
- */
-export function createEngineClient(start: () => Worker): EngineClient {
-  return createWorkerClient<EngineApi>('engine', start);
-}
 
 /** Time limit for a cancelled engine to stop by itself, in milliseconds. */
 const cancelTimeoutMs = 15_000;
 
 /**
- * Computes one video. An abort cancels the engine; if it does not stop within 15 s its worker is
- * terminated, as it is after a device fault.
+ * Computes one video, as {@link withEngine} does.
  *
  * A run whose GPU was lost goes on by itself from its newest saved state, in a new worker and on a new device,
  * which it waits for. It ends where the GPU is lost again before one more step is finished.
@@ -100,26 +87,13 @@ async function untilAdapter(client: EngineClient, signal: AbortSignal): Promise<
   }
 }
 
-/** Checks a finished video; ends as {@link runEngine} does. */
-export function checkVideo(
-  client: EngineClient,
-  request: CheckRequest,
-  signal: AbortSignal,
-): Promise<Safety> {
-  return withEngine(client, signal, (api) => api.check(request));
-}
-
-/** Enlarges a finished video or adds frames between its frames; ends as {@link runEngine} does. */
-export function enhanceVideo(
-  client: EngineClient,
-  request: EnhanceRequest,
-  signal: AbortSignal,
-  onProgress: (event: ProgressEvent) => void,
-): Promise<Blob> {
-  return withEngine(client, signal, (api) => api.enhance(request, onProgress));
-}
-
-async function withEngine<T>(
+/**
+ * Asks the engine for something. An abort cancels it; if it does not stop within 15 s its worker is terminated, as it
+ * is after a device fault.
+ *
+ * @throws KinoraError as {@link runEngine}
+ */
+export async function withEngine<T>(
   client: EngineClient,
   signal: AbortSignal,
   work: (api: EngineApi) => Promise<T>,

@@ -1,11 +1,11 @@
 import {
   backing,
   blurCells,
+  type Completed,
   centred,
   type Framing,
   KinoraError,
   type PixelSize,
-  type Prediction,
   placeImage,
   type Size,
   sizeInPixels,
@@ -23,10 +23,7 @@ const posterSize = 480;
  *
  * @returns whether there is one now; a video that cannot be decoded has none
  */
-export async function savePoster(
-  store: PredictionStore,
-  prediction: Extract<Prediction, { status: 'completed' }>,
-): Promise<boolean> {
+export async function savePoster(store: PredictionStore, prediction: Completed): Promise<boolean> {
   try {
     const video = await readVideo(prediction.result.videoFile);
     const frame = await drawMiddle(video);

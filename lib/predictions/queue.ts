@@ -203,7 +203,8 @@ export class Queue extends Observable<QueueState> {
   /** Runs the first request that nobody edits. @returns its row; null where none can start */
   async #runNext(): Promise<Prediction | null> {
     await this.#idle();
-    if ((await this.pauseState()) || (await this.#isWorking())) return null;
+    const isWorking = (await this.#store.working()).length > 0;
+    if (isWorking || (await this.pauseState())) return null;
     for (const { prediction } of await this.#store.waiting()) {
       const { id } = prediction;
       if ((await modesOf(id)).includes('shared')) {
@@ -256,11 +257,6 @@ export class Queue extends Observable<QueueState> {
     if (isResumable(code) && (await this.#store.waiting()).length > 0) {
       await this.pause({ reason: 'run', code });
     }
-  }
-
-  /** Whether a run is under way in this browser. */
-  async #isWorking(): Promise<boolean> {
-    return (await this.#store.working()).length > 0;
   }
 
   /** Resolves when this tab has no run. */

@@ -1,6 +1,6 @@
 import { toKinoraError } from '../contract';
 import { isNotFound, openFolder, removeEntry, writeBytes } from './opfs';
-import { isServedVideo, ownerOf, servedVideo } from './videos';
+import { ownerOf, servedVideo } from './videos';
 
 /** Folder of the saved runs in the origin private file system (OPFS); each has a folder of its own. */
 const folderName = 'runs';
@@ -81,11 +81,6 @@ export async function removeRun(id: string): Promise<void> {
 /** Id of the saved run of an API job: only lib/worker and the engine read and delete these. */
 export function servedRun(jobId: string): string {
   return ownerOf(servedVideo(jobId));
-}
-
-/** Whether a saved run is one of an API job. */
-export function isServedRun(id: string): boolean {
-  return isServedVideo(id);
 }
 
 function rethrow(thrown: unknown): never {

@@ -10,20 +10,14 @@ import type {
   RunOptions,
 } from '../contract';
 
+/** What an event of the engine tells. */
+type Facts<Type extends ProgressEvent['type']> = Omit<
+  Extract<ProgressEvent, { type: Type }>,
+  'type'
+>;
+
 /** The animated preview of the latents. */
 export type Preview = Extract<ProgressEvent, { type: 'preview' }>;
-
-/** Progress of a decode in tiles. */
-export type TileProgress = Pick<
-  Extract<ProgressEvent, { type: 'tile' }>,
-  'tile' | 'tiles' | 'frame' | 'frames'
->;
-
-/** Something about the saved state of a run that the user should know. */
-export type CheckpointProblem = Pick<
-  Extract<ProgressEvent, { type: 'checkpoint-problem' }>,
-  'problem' | 'sentence'
->;
 
 /** Progress of a running generation; null means not yet known. */
 export interface RunProgress {
@@ -44,14 +38,14 @@ export interface RunProgress {
   readonly frame: number;
   readonly frames: number;
   /** Set if this clip is decoded in tiles. */
-  readonly tile: TileProgress | null;
+  readonly tile: Facts<'tile'> | null;
   readonly preview: Preview | null;
   /** How the video is made, in one line, where that is not what the request says. */
   readonly sampling: string | null;
   /** The kernels that compute in place of those that were asked for; null where those compute. */
   readonly kernels: KernelReplacement | null;
   /** What the safety checker says of the input image. */
-  readonly inputCheck: { readonly score: number | null; readonly flagged: boolean } | null;
+  readonly inputCheck: Facts<'input-check'> | null;
   /** Whether the safety checker looks at this run's frames. */
   readonly checks: boolean;
   /** Whether the prompt is optimised in this run. */
@@ -61,7 +55,7 @@ export interface RunProgress {
   /** The checkpoint from which the run goes on after an interruption; null where it would start anew. */
   readonly checkpoint: CheckpointInfo | null;
   /** The fault of the saved state of this run. */
-  readonly checkpointProblem: CheckpointProblem | null;
+  readonly checkpointProblem: Facts<'checkpoint-problem'> | null;
 }
 
 /** State of the generation of this tab. */
@@ -105,30 +99,20 @@ export const idle: RunState = { status: 'idle' };
 /** Pure reducer of the run. @returns the same state if the event is not valid in it */
 export function advanceRun(state: RunState, event: RunEvent): RunState {
   switch (event.type) {
-    case 'created':
+    case 'created': {
       if (state.status !== 'idle') return state;
-      return {
-        status: 'waiting',
-        prediction: event.prediction,
-        continuation: event.continuation,
-        elsewhere: false,
-        ending: null,
-      };
+      const { prediction, continuation } = event;
+      return { status: 'waiting', prediction, continuation, elsewhere: false, ending: null };
+    }
     case 'queued':
       return state.status === 'waiting' ? { ...state, elsewhere: true } : state;
-    case 'started':
+    case 'started': {
       if (state.status !== 'waiting') return state;
-      return {
-        status: 'running',
-        prediction: state.prediction,
-        continuation: state.continuation,
-        startedAt: event.at,
-        progress: {
-          ...initialProgress(state.prediction.parameters, state.prediction.options),
-          checkpoint: checkpointOf(state),
-        },
-        ending: state.ending,
-      };
+      const { prediction, continuation, ending } = state;
+      const initial = initialProgress(prediction.parameters, prediction.options);
+      const progress = { ...initial, checkpoint: checkpointOf(state) };
+      return { status: 'running', prediction, continuation, startedAt: event.at, progress, ending };
+    }
     case 'progress':
       if (state.status !== 'running') return state;
       return {
@@ -198,17 +182,8 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
       const step =
         phase === 'denoise' || clip !== progress.clip ? firstStep(progress, clip) : progress.step;
       const optimises = progress.optimises || phase === 'optimise';
-      return {
-        ...progress,
-        phase,
-        clip,
-        clips,
-        step,
-        optimises,
-        bytes: null,
-        tuning: null,
-        tile: null,
-      };
+      const none = { bytes: null, tuning: null, tile: null };
+      return { ...progress, phase, clip, clips, step, optimises, ...none };
     }
     case 'bytes':
       return { ...progress, bytes: { done: event.bytesDone, total: event.bytesTotal } };
@@ -216,35 +191,33 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
       const { done, total } = event;
       return { ...progress, tuning: done < total ? { done, total } : null };
     }
-    case 'step': {
-      const { step, steps, clip, clips, secondsPerStep } = event;
-      return { ...progress, step, steps, clip, clips, secondsPerStep };
-    }
+    case 'step':
     case 'frame':
-      return { ...progress, frame: event.frame, frames: event.frames };
-    case 'tile': {
-      const { tile, tiles, frame, frames } = event;
-      return { ...progress, tile: { tile, tiles, frame, frames } };
-    }
     case 'estimate': {
-      const { share, secondsRemaining } = event;
-      return { ...progress, share, secondsRemaining };
+      const { type: _, ...facts } = event;
+      return { ...progress, ...facts };
+    }
+    case 'tile': {
+      const { type: _, ...tile } = event;
+      return { ...progress, tile };
     }
     case 'preview':
       return { ...progress, preview: event };
     case 'sampling':
       return { ...progress, sampling: event.sentence };
     case 'kernels': {
-      const { asked, computes, reason } = event;
-      return { ...progress, kernels: { asked, computes, reason } };
+      const { type: _, ...kernels } = event;
+      return { ...progress, kernels };
     }
-    case 'input-check':
-      return { ...progress, inputCheck: { score: event.score, flagged: event.flagged } };
+    case 'input-check': {
+      const { type: _, ...inputCheck } = event;
+      return { ...progress, inputCheck };
+    }
     case 'plan':
       return { ...progress, memory: event.memory };
     case 'checkpoint-problem': {
-      const { problem, sentence } = event;
-      return { ...progress, checkpoint: null, checkpointProblem: { problem, sentence } };
+      const { type: _, ...checkpointProblem } = event;
+      return { ...progress, checkpoint: null, checkpointProblem };
     }
     case 'checkpoint':
       return { ...progress, checkpoint: event.checkpoint };

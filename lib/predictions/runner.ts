@@ -1,5 +1,4 @@
 import {
-  type Continuation,
   type DeviceOptions,
   type EngineApi,
   type EngineRequest,
@@ -17,7 +16,7 @@ import {
   toKinoraError,
 } from '../contract';
 import { CurrentRun, inUse, type StartedRun } from './current-run';
-import { checkVideo, type EngineClient, enhanceVideo, runEngine } from './engine-client';
+import { type EngineClient, runEngine, withEngine } from './engine-client';
 import { withGpu } from './locks';
 import type { SourceLora } from './loras';
 import { makeThumbnail, savePoster } from './poster';
@@ -44,7 +43,7 @@ const leavingMs = 10_000;
  * outcome. {@link subscribe} and {@link getSnapshot} fit React's `useSyncExternalStore`.
  */
 export class Runner {
-  readonly #run = new CurrentRun();
+  readonly #run = new CurrentRun(() => sweepRuns(this.store));
   /** Finished videos that could not be stored, by the id of their predictions. */
   readonly #unsavedVideos = new Map<string, UnsavedVideo>();
   readonly getSnapshot = this.#run.getSnapshot;
@@ -136,7 +135,7 @@ export class Runner {
       return this.#perform(requestOf(row, files, prediction.device), null, signal, onProgress);
     };
     // Only one that waits may be held by another tab, which then has it.
-    return this.#begin(prediction, null, work, false);
+    return this.#run.begin(prediction, null, work, false);
   }
 
   /** Opens the adapters that are in the library. */
@@ -183,7 +182,7 @@ export class Runner {
     onProgress?: OnProgress,
   ): Promise<StartedRun> {
     const { prediction, source } = await this.#stored(id);
-    return this.#begin(prediction, 'refine', async (signal, onStarted) => {
+    return this.#run.begin(prediction, 'refine', async (signal, onStarted) => {
       const before = await this.store.get(id);
       if (before?.status !== 'completed') throw inUse();
       onStarted();
@@ -238,10 +237,8 @@ export class Runner {
     const { videoFile, promptOptimization } = result;
     const prompts = [parameters.prompt, promptOptimization?.text ?? ''];
     try {
-      const safety = await withGpu(
-        () => checkVideo(this.engine, { videoFile, model, prompts, backend }, signal),
-        () => undefined,
-        signal,
+      const safety = await this.#withEngine(signal, (api) =>
+        api.check({ videoFile, model, prompts, backend }),
       );
       await this.store.dispatch(id, { type: 'checked', safety });
       return safety;
@@ -262,11 +259,13 @@ export class Runner {
    * @throws KinoraError of the engine's `enhance`, `CANCELLED` after an abort
    */
   enhance(request: EnhanceRequest, signal: AbortSignal, onProgress: OnProgress): Promise<Blob> {
-    return withGpu(
-      () => enhanceVideo(this.engine, request, signal, onProgress),
-      () => undefined,
-      signal,
-    );
+    return this.#withEngine(signal, (api) => api.enhance(request, onProgress));
+  }
+
+  /** Asks the engine for something that is no run, once the GPU is free. */
+  #withEngine<T>(signal: AbortSignal, work: (api: EngineApi) => Promise<T>): Promise<T> {
+    const nothing = () => undefined;
+    return withGpu(() => withEngine(this.engine, signal, work), nothing, signal);
   }
 
   /** The finished video of a prediction that could not be stored; it is in the memory of this page only. */
@@ -346,7 +345,7 @@ export class Runner {
     onProgress?: OnProgress,
   ): Promise<StartedRun> {
     const { prediction, source } = await this.#stored(id);
-    return this.#begin(prediction, continuation, async (signal, onStarted) => {
+    return this.#run.begin(prediction, continuation, async (signal, onStarted) => {
       const before = await this.store.get(id);
       if (before?.status !== 'interrupted') throw inUse();
       const files = await this.#open(source);
@@ -368,15 +367,6 @@ export class Runner {
     if (!prediction || !stored) throw new KinoraError('IMAGE_MISSING');
     const { predictionId: _, ...source } = stored;
     return { prediction, source };
-  }
-
-  #begin(
-    prediction: Prediction,
-    continuation: Continuation | null,
-    work: Work,
-    waits = true,
-  ): Promise<StartedRun> {
-    return this.#run.begin(prediction, continuation, work, () => sweepRuns(this.store), waits);
   }
 
   /**

@@ -1,8 +1,9 @@
 import type { Prediction } from '../contract';
 import { ifUnlocked } from './locks';
 import { isAtRest } from './prediction-state';
-import { endFile, isServedRun, listRuns, openRunFiles, removeRun } from './run-files';
+import { endFile, listRuns, openRunFiles, removeRun } from './run-files';
 import type { PredictionStore } from './store';
+import { isServed } from './videos';
 
 /**
  * Limit of the latents of finished videos that are kept, in bytes: all for "Refine", 21 MB for 5 s of Wan2.2-TI2V-5B, and
@@ -42,7 +43,7 @@ export async function sweepRuns(store: PredictionStore, limit = keptLatentsLimit
   const newestFirst = (await listRuns()).sort((a, b) => b.lastModified - a.lastModified);
   let kept = 0;
   for (const { id, bytes } of newestFirst) {
-    if (isServedRun(id)) continue;
+    if (isServed(id)) continue;
     await ifUnlocked(id, async () => {
       const row = await store.getAnywhere(id);
       if (row?.status === 'completed') {

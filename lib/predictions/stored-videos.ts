@@ -1,7 +1,5 @@
-import type { Prediction } from '../contract';
+import type { Completed, Prediction } from '../contract';
 import type { PredictionStore } from './store';
-
-type Completed = Extract<Prediction, { status: 'completed' }>;
 
 const dayMs = 86_400_000;
 

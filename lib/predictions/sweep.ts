@@ -2,14 +2,14 @@ import { liveQuery } from 'dexie';
 import { KinoraError } from '../contract';
 import { ifUnlocked, predictionLock } from './locks';
 import type { PredictionStore } from './store';
-import { isServedVideo, listVideos, ownerOf, removeVideo } from './videos';
+import { isServed, listVideos, ownerOf, removeVideo } from './videos';
 
 /**
  * Deletes videos without a row (unfinished files too) and completed rows without a video. Skips
  * predictions that a tab is working on, and videos of API jobs, which never have a row.
  */
 export async function sweep(store: PredictionStore): Promise<void> {
-  const videos = (await listVideos()).filter((file) => !isServedVideo(file));
+  const videos = (await listVideos()).filter((file) => !isServed(file));
   const rows = await store.list();
   const used = new Set(rows.map((row) => row.status === 'completed' && row.result.videoFile));
   // Each of these lists all files again, so videos that have their row are left out.

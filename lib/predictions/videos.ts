@@ -70,9 +70,9 @@ export function servedVideo(jobId: string): string {
   return `${servedPrefix}${jobId}.mp4`;
 }
 
-/** Whether a file is the video of an API job: only lib/worker reads and deletes these. */
-export function isServedVideo(file: string): boolean {
-  return file.startsWith(servedPrefix);
+/** Whether a video, or a saved run by its id, is that of an API job: only lib/worker and the engine read and delete these. */
+export function isServed(name: string): boolean {
+  return name.startsWith(servedPrefix);
 }
 
 async function copyInto(

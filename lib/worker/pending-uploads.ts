@@ -1,8 +1,8 @@
 import Dexie, { type EntityTable } from 'dexie';
 import { uncheckedSafety } from '../contract';
 import type { Completion } from '../contract/v3';
-import { isServedRun, listRuns, removeRun } from '../predictions/run-files';
-import { isServedVideo, listVideos, removeVideo } from '../predictions/videos';
+import { listRuns, removeRun } from '../predictions/run-files';
+import { isServed, listVideos, removeVideo } from '../predictions/videos';
 import type { CurrentJob } from './connection';
 
 /** A job that comes back to this browser does so sooner, in milliseconds. */
@@ -59,10 +59,10 @@ export class PendingUploads {
     const kept = new Set((await this.all()).map(({ videoFile }) => videoFile));
     for (const file of await listVideos()) {
       const name = file.replace(/\.part$/, '');
-      if (isServedVideo(file) && !kept.has(name)) await removeVideo(name);
+      if (isServed(file) && !kept.has(name)) await removeVideo(name);
     }
     for (const { id, lastModified } of await listRuns()) {
-      if (isServedRun(id) && now - lastModified > savedRunAgeMs) await removeRun(id);
+      if (isServed(id) && now - lastModified > savedRunAgeMs) await removeRun(id);
     }
   }
 }

@@ -1,5 +1,5 @@
-import { exposeWorker } from '../contract';
-import { createEngineClient } from '../predictions/engine-client';
+import { type EngineApi, exposeWorker } from '../contract';
+import { createWorkerClient } from '../predictions/worker-client';
 import type { ServingApi } from './api';
 import { WorkerClient } from './client';
 import { Adapters } from './inputs';
@@ -19,7 +19,7 @@ export interface ServingDependencies {
  * reach. The page speaks to it over Comlink.
  */
 export function startServing({ startEngine, abilitiesOf }: ServingDependencies): void {
-  const engine = createEngineClient(startEngine);
+  const engine = createWorkerClient<EngineApi>('engine', startEngine);
   const pendingUploads = new PendingUploads();
   let loop: ServeLoop | null = null;
 

@@ -1,4 +1,4 @@
-import { ApiError, inFieldsOfSender, type OperationId } from '../../lib/contract/v3';
+import { ApiError, inFieldsOfSender, isInternal, type OperationId } from '../../lib/contract/v3';
 import { type Caller, requireScope } from '../access/caller';
 import { familiesOf } from '../config';
 import type { Relay } from '../open';
@@ -71,7 +71,7 @@ async function serve(relay: Relay, request: Request, context: AnswerContext): Pr
     handlers[route.name as OperationId] ?? relay.files.routes[route.name as FileRoute];
   const caller = await authenticate(relay, request, route);
   context.caller = caller;
-  if (caller !== null && route.limit !== 'none') {
+  if (caller !== null && route.limit) {
     setAll(context.headers, await relay.limits.key(caller, route.limit));
   }
   // The last value of a repeated name counts.
@@ -109,7 +109,7 @@ function preflight(request: Request, { match, headers }: AnswerContext): Respons
   // to an unknown path too: else the browser keeps the 404 from it.
   const allow = match.kind === 'method' ? match.allow : apiMethods;
   headers.set('Allow', allow.join(', '));
-  if (!isInternal(match) && request.headers.has('access-control-request-method')) {
+  if (!isInternalMatch(match) && request.headers.has('access-control-request-method')) {
     setAll(headers, preflightHeaders(allow));
   }
   return new Response(null, { status: 204 });
@@ -123,7 +123,7 @@ function setCommonHeaders(response: Response, context: AnswerContext): void {
   if (!headers.has('Cache-Control')) headers.set('Cache-Control', 'no-store');
   // Pages of other origins may call the public API with a key, but no operation that takes a session cookie. Files
   // and pages, which have a policy, say themselves who may read them.
-  if (isInternal(context.match) || headers.has('Content-Security-Policy')) return;
+  if (isInternalMatch(context.match) || headers.has('Content-Security-Policy')) return;
   setAll(headers, corsHeaders);
 }
 
@@ -131,6 +131,6 @@ function setAll(headers: Headers, values: Readonly<Record<string, string>>): voi
   for (const [name, value] of Object.entries(values)) headers.set(name, value);
 }
 
-function isInternal(match: Match): boolean {
-  return match.kind !== 'nothing' && match.route.internal === true;
+function isInternalMatch(match: Match): boolean {
+  return match.kind !== 'nothing' && isInternal(match.route.path);
 }

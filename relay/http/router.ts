@@ -1,4 +1,4 @@
-import { ApiError, type Endpoint, endpoints, variants } from '../../lib/contract/v3';
+import { ApiError, type Endpoint, endpoints, isInternal, variants } from '../../lib/contract/v3';
 import { shortened } from './input';
 
 /** Requests outside of the API's operations, with their access: files, and the pages of links. */
@@ -32,10 +32,11 @@ export interface Route extends Omit<Endpoint, 'method' | 'summary'> {
 const routes: readonly Route[] = [
   ...Object.entries(fileRoutes).map(([name, access]): Route => {
     const [method = '', path = ''] = name.split(' ');
-    const internal = access === 'anyone' ? {} : { internal: true as const };
-    return { name, method, path, access, limit: 'none', bypassesNext: true, ...internal };
+    return { name, method, path, access, bypassesNext: true };
   }),
-  ...Object.entries(endpoints).map(([name, endpoint]): Route => ({ name, ...endpoint })),
+  ...Object.entries<Endpoint>(endpoints).map(([name, endpoint]): Route => {
+    return { name, ...(!isInternal(endpoint.path) && { limit: 'read' }), ...endpoint };
+  }),
 ];
 
 export type Match =

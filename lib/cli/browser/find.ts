@@ -1,8 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, realpathSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright';
 import { KinoraError } from '../../contract';
 
@@ -93,14 +92,12 @@ function starts(file: string): boolean {
  * @throws KinoraError `BROWSER_MISSING`
  */
 export async function ensureBrowser(): Promise<string> {
-  const executable = findBrowser() ?? installWithApt() ?? installWithPlaywright();
+  const found = findBrowser();
+  if (found) return found;
+  installPackages(['chromium']);
+  const executable = findBrowser() ?? installWithPlaywright();
   if (executable) return executable;
   throw new KinoraError('BROWSER_MISSING');
-}
-
-function installWithApt(): string | undefined {
-  installPackages(['chromium']);
-  return findBrowser();
 }
 
 /**
@@ -156,20 +153,4 @@ function quietly([program = '', ...args]: readonly string[]): boolean {
 
 function say(line: string): void {
   process.stderr.write(`${line}\n`);
-}
-
-/** Whether this file was started by itself: `node --import tsx/esm lib/cli/browser/find.ts` prints the path. */
-function isMain(): boolean {
-  const started = process.argv[1];
-  return started !== undefined && realpathSync(started) === fileURLToPath(import.meta.url);
-}
-
-if (isMain()) {
-  ensureBrowser().then(
-    (file) => console.log(file),
-    (error: unknown) => {
-      console.error(error instanceof KinoraError ? `${error.message}\n${error.remedy}` : error);
-      process.exitCode = 1;
-    },
-  );
 }

@@ -1,16 +1,13 @@
 import { rename, rm } from 'node:fs/promises';
-import type { Browser, BrowserContext, Page } from 'playwright';
+import type { BrowserContext, Page } from 'playwright';
 import {
-  type Backend,
   type ErrorRecord,
   type GenerationResult,
   type HeadlessApi,
   type HeadlessEvent,
   type HeadlessRun,
   isErrorCode,
-  type KernelCheck,
   KinoraError,
-  type RunCounters,
 } from '../../contract';
 import type { InputFile } from '../inputs';
 
@@ -35,15 +32,14 @@ export class HeadlessPage {
    * @param onProgress sees every event; previews come without their pixels
    */
   static async open(
-    browser: Pick<Browser | BrowserContext, 'newPage'>,
+    browser: Pick<BrowserContext, 'newPage'>,
     origin: string,
     onProgress: (event: HeadlessEvent) => void = () => undefined,
   ): Promise<HeadlessPage> {
-    const page = await browser.newPage();
-    await page.exposeFunction('kinoraProgress', onProgress);
-    await page.goto(new URL('/headless', origin).href);
-    await page.locator('main[data-ready="true"]').waitFor({ state: 'attached' });
-    return new HeadlessPage(page);
+    const address = new URL('/headless', origin).href;
+    return new HeadlessPage(
+      await openPage(browser, address, (page) => page.exposeFunction('kinoraProgress', onProgress)),
+    );
   }
 
   /**
@@ -66,16 +62,6 @@ export class HeadlessPage {
     await this.page.evaluate(() => window.kinora?.cancel());
   }
 
-  /** Byte counters of the engine's device. */
-  counters(): Promise<RunCounters> {
-    return this.call('counters');
-  }
-
-  /** The numerical self-test of the device. */
-  selfTest(backend: Backend): Promise<readonly KernelCheck[]> {
-    return this.call('selfTest', backend);
-  }
-
   /**
    * Writes a finished video to a file, which appears whole or not at all.
    *
@@ -96,29 +82,61 @@ export class HeadlessPage {
     }
   }
 
-  /** Calls `window.kinora`; its errors come out as text and become KinoraErrors again here. */
+  /** Calls `window.kinora`, as {@link callPage} does. */
   async call<Name extends Exclude<keyof HeadlessApi, 'cancel'>>(
     name: Name,
     ...args: Parameters<HeadlessApi[Name]>
   ): Promise<Awaited<ReturnType<HeadlessApi[Name]>>> {
-    const outcome = await this.page.evaluate(
-      async ([method, input]) => {
-        const api = window.kinora as unknown as Record<string, (...a: unknown[]) => unknown>;
-        try {
-          return { value: await api[method as string]?.(...(input as unknown[])) };
-        } catch (thrown) {
-          return { failure: thrown instanceof Error ? thrown.message : String(thrown) };
-        }
-      },
-      [name, args] as const,
-    );
-    if ('failure' in outcome) throw toPageError(outcome.failure ?? '');
-    return outcome.value as Awaited<ReturnType<HeadlessApi[Name]>>;
+    const value = await callPage(this.page, 'kinora', name, args);
+    return value as Awaited<ReturnType<HeadlessApi[Name]>>;
   }
 }
 
+/**
+ * Opens a page and waits until it can be used.
+ *
+ * @param prepare called before the page is loaded, to expose functions to it
+ */
+export async function openPage(
+  browser: Pick<BrowserContext, 'newPage'>,
+  address: string,
+  prepare: (page: Page) => Promise<unknown>,
+): Promise<Page> {
+  const page = await browser.newPage();
+  await prepare(page);
+  await page.goto(address);
+  await page.locator('main[data-ready="true"]').waitFor({ state: 'attached' });
+  return page;
+}
+
+/**
+ * Calls a function that a page has for programs.
+ *
+ * @throws KinoraError the page's own, which comes out as text
+ */
+export async function callPage(
+  page: Page,
+  api: 'kinora' | 'kinoraServe',
+  name: string,
+  args: readonly unknown[],
+): Promise<unknown> {
+  const outcome = await page.evaluate(
+    async ([of, method, input]) => {
+      const functions = window[of] as unknown as Record<string, (...a: unknown[]) => unknown>;
+      try {
+        return { value: await functions[method]?.(...input) };
+      } catch (thrown) {
+        return { failure: thrown instanceof Error ? thrown.message : String(thrown) };
+      }
+    },
+    [api, name, args] as const,
+  );
+  if ('failure' in outcome) throw toPageError(outcome.failure ?? '');
+  return outcome.value;
+}
+
 /** An error of the page, which came out as text. */
-export function toPageError(text: string): KinoraError {
+function toPageError(text: string): KinoraError {
   try {
     const record = JSON.parse(text) as Partial<ErrorRecord>;
     if (isErrorCode(record.code) && record.message && record.remedy) {

@@ -31,7 +31,7 @@ const sandboxFlags =
     : [];
 
 /** WebGPU computed on the CPU by SwiftShader: the same on every machine. */
-export const softwareFlags: readonly string[] = [
+const softwareFlags = [
   ...sandboxFlags,
   ...quietFlags,
   '--enable-unsafe-webgpu',
@@ -42,7 +42,7 @@ export const softwareFlags: readonly string[] = [
 ];
 
 /** WebGPU on the machine's own GPU. Headless Chromium on Linux reaches it through Vulkan only. */
-export const hardwareFlags: readonly string[] = [
+const hardwareFlags = [
   ...sandboxFlags,
   ...quietFlags,
   '--enable-unsafe-webgpu',
@@ -73,15 +73,9 @@ export function withoutGpu(backend: Backend, asked?: Backend): string {
     : 'There is no GPU here: the CPU computes (WebAssembly). --backend webgpu emulates one, slower.';
 }
 
-/** A running browser and whether its WebGPU is computed on the CPU. */
-export interface StartedBrowser {
-  readonly browser: Browser;
-  readonly software: boolean;
-}
-
-/** The same for a browser with a profile that lasts. */
-export interface StartedProfile {
-  readonly context: BrowserContext;
+/** A running browser, or one with a profile that lasts, and whether its WebGPU is computed on the CPU. */
+export interface Started<B = Browser> {
+  readonly browser: B;
   readonly software: boolean;
 }
 
@@ -94,12 +88,9 @@ const withoutSignals = { handleSIGINT: false, handleSIGTERM: false, handleSIGHUP
  *
  * @throws KinoraError `BROWSER_MISSING`; `ADAPTER_MISSING` where there is no GPU and it is insisted on
  */
-export async function launchBrowser(): Promise<StartedBrowser> {
+export async function launchBrowser(): Promise<Started> {
   const executablePath = await ensureBrowser();
-  const { browser, software } = await onBestDevice((flags) =>
-    chromium.launch({ executablePath, args: [...flags], ...withoutSignals }),
-  );
-  return { browser, software };
+  return onBestDevice((args) => chromium.launch({ executablePath, args, ...withoutSignals }));
 }
 
 /**
@@ -110,21 +101,17 @@ export async function launchBrowser(): Promise<StartedBrowser> {
 export async function launchProfile(
   folder: string,
   more: readonly string[],
-): Promise<StartedProfile> {
+): Promise<Started<BrowserContext>> {
   const executablePath = await ensureBrowser();
-  const { browser, software } = await onBestDevice((flags) =>
-    chromium.launchPersistentContext(folder, {
-      executablePath,
-      args: [...flags, ...more],
-      ...withoutSignals,
-    }),
-  );
-  return { context: browser, software };
+  return onBestDevice((flags) => {
+    const args = [...flags, ...more];
+    return chromium.launchPersistentContext(folder, { executablePath, args, ...withoutSignals });
+  });
 }
 
 async function onBestDevice<T extends Pick<BrowserContext, 'newPage' | 'close'>>(
-  launch: (flags: readonly string[]) => Promise<T>,
-): Promise<{ browser: T; software: boolean }> {
+  launch: (flags: string[]) => Promise<T>,
+): Promise<Started<T>> {
   const wanted = process.env.KINORA_GPU ?? '';
   if (!['', 'software', 'hardware'].includes(wanted)) {
     const sentence = `KINORA_GPU is software or hardware, not "${wanted}".`;

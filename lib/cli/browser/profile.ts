@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { BrowserContext } from 'playwright';
 import { isAlive } from '../../../relay/access/control';
 import { KinoraError } from '../../contract';
-import { launchProfile, type StartedProfile } from './launch';
+import { launchProfile, type Started } from './launch';
 
 /**
  * Address of the app inside of a profile. The browser's storage belongs to an origin, port included, and the server
@@ -23,7 +23,7 @@ export async function openProfile(
   home: string,
   serverOrigin: string,
   origin = profileOrigin,
-): Promise<StartedProfile> {
+): Promise<Started<BrowserContext>> {
   const { host } = new URL(serverOrigin);
   const { hostname } = new URL(profileOrigin);
   const started = await launchProfile(path.join(home, 'browser'), [
@@ -31,7 +31,7 @@ export async function openProfile(
     // Chromium tells pages that 10 GiB are free at most; a model may need more, and more is granted.
     '--disable-features=StaticStorageQuota',
   ]);
-  await keepStorage(started.context, origin);
+  await keepStorage(started.browser, origin);
   return started;
 }
 

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import {
   type AppFile,
@@ -9,6 +9,7 @@ import {
   routePayload,
   versionPath,
 } from '../../offline/version';
+import { filesBelow } from '../paths';
 
 /** Pages for programs, and what Next makes for itself: not part of the installed app. */
 const leftOut =
@@ -93,13 +94,4 @@ async function nameBuild(script: string, buildId: string): Promise<void> {
   const text = await readFile(script, 'utf8');
   if (!text.includes(buildPlaceholder)) throw new Error(`${script} has no place for its build.`);
   await writeFile(script, text.replaceAll(buildPlaceholder, buildId));
-}
-
-/** Paths of all files below a folder, `/` between parts. */
-async function filesBelow(folder: string): Promise<string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  return entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)))
-    .map((file) => file.split(path.sep).join('/'));
 }

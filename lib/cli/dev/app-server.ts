@@ -4,6 +4,7 @@ import { mkdtemp, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { messageOf } from '../../contract/v3';
 import { root } from '../paths';
 import {
   exitCode,
@@ -18,8 +19,9 @@ import { nextEnvironment } from './build';
 
 const host = '127.0.0.1';
 const startLimitMs = 120_000;
+
 /** The keys that the first start of a server creates. */
-export interface FirstKeys {
+interface FirstKeys {
   /** A key of the owner, with the scopes of any new key. */
   readonly apiKey: string;
   readonly workerToken: string;
@@ -27,8 +29,8 @@ export interface FirstKeys {
   readonly signInToken: string;
 }
 
-/** A running app. */
-export interface AppServer {
+/** A running app whose API is open as well. */
+export interface ApiServer extends FirstKeys {
   /** `http://127.0.0.1:<port>` */
   readonly origin: string;
   /** Everything the server printed so far. */
@@ -39,11 +41,8 @@ export interface AppServer {
   kill(): Promise<void>;
 }
 
-/** A running app whose API is open as well. */
-export type ApiServer = AppServer & FirstKeys;
-
 /** How a server is started. */
-export interface ServerOptions {
+interface ServerOptions {
   /** Settings that replace the defaults of tests. Settings of this process are not passed on. */
   readonly env?: Readonly<Record<string, string>>;
   /** Folder of its data, to start on existing data; a new temporary folder where absent. */
@@ -59,21 +58,6 @@ export interface ServerOptions {
  * @returns with the keys of the first start in this folder; they are empty where the database existed before
  */
 export async function startServer(options: ServerOptions = {}): Promise<ApiServer> {
-  // The model of tests may serve as well.
-  const env = { KINORA_SERVING_MODELS: 'wan2.2-ti2v-5b,mini,tiny', ...options.env };
-  const { app, keysFile } = await launch({ ...options, env });
-  try {
-    // Answered once the relay is open.
-    const ready = await fetch(`${app.origin}/api/v3/balance`);
-    await ready.body?.cancel();
-    return { ...app, ...(await readKeys(keysFile, app.output)) };
-  } catch (error) {
-    await app.stop();
-    throw error instanceof Error ? didNotStart(error, app.output()) : error;
-  }
-}
-
-async function launch(options: ServerOptions): Promise<{ app: AppServer; keysFile: string }> {
   const port = options.port ?? (await freePort());
   const folder = options.folder ?? (await mkdtemp(path.join(tmpdir(), 'kinora-app-')));
   const keysFile = path.join(folder, 'first-start.json');
@@ -90,6 +74,8 @@ async function launch(options: ServerOptions): Promise<{ app: AppServer; keysFil
         KINORA_STOP_SECONDS: '2',
         KINORA_FIRST_START_FILE: keysFile,
         KINORA_END_WITH_PARENT: '1',
+        // The model of tests may serve as well.
+        KINORA_SERVING_MODELS: 'wan2.2-ti2v-5b,mini,tiny',
         ...options.env,
       },
     },
@@ -112,14 +98,19 @@ async function launch(options: ServerOptions): Promise<{ app: AppServer; keysFil
     removeFolder();
     process.off('exit', endWithUs);
   };
-  const origin = `http://${host}:${port}`;
   try {
-    await untilItAnswers(origin, child);
+    await untilItRuns(child, output);
+    // Only a first start writes it.
+    const text = await readFile(keysFile, 'utf8').catch(() => '');
+    const none = { apiKey: '', workerToken: '', signInToken: '' };
+    const keys: FirstKeys = text === '' ? none : JSON.parse(text);
+    return { origin: `http://${host}:${port}`, output, kill, stop, ...keys };
   } catch (error) {
     await stop();
-    throw error instanceof Error ? didNotStart(error, output()) : error;
+    throw new Error(`The app did not start: ${messageOf(error)}\n${output().trimEnd()}`, {
+      cause: error,
+    });
   }
-  return { app: { origin, output, kill, stop }, keysFile };
 }
 
 /** The settings of this process, blank: the server must use only those that it is given. */
@@ -130,35 +121,14 @@ function withoutSettings(): Record<string, string> {
   return Object.fromEntries(names.map((name) => [name, '']));
 }
 
-function didNotStart(error: Error, output: string): Error {
-  return new Error(`The app did not start: ${error.message}\n${output.trimEnd()}`, {
-    cause: error,
-  });
-}
-
-/** Reads the keys file of the first start. The server prints its address after it has written the file. */
-async function readKeys(file: string, output: () => string): Promise<FirstKeys> {
+/** The server prints its address when pages and API are there, and the keys of a first start are written. */
+async function untilItRuns(child: ChildProcess, output: () => string): Promise<void> {
   const deadline = performance.now() + startLimitMs;
   while (!output().includes('Kinora runs at')) {
-    if (performance.now() > deadline) throw new Error('it did not say where it runs.');
+    if (child.exitCode !== null) throw new Error(`it ended with code ${child.exitCode}.`);
+    if (performance.now() > deadline) {
+      throw new Error(`no answer within ${startLimitMs / 1000} s.`);
+    }
     await delay(20);
   }
-  // Only a first start writes it.
-  const text = await readFile(file, 'utf8').catch(() => '');
-  const none = { apiKey: '', workerToken: '', signInToken: '' };
-  return text === '' ? none : (JSON.parse(text) as FirstKeys);
-}
-
-async function untilItAnswers(origin: string, child: ChildProcess): Promise<void> {
-  const deadline = performance.now() + startLimitMs;
-  while (performance.now() < deadline) {
-    if (child.exitCode !== null) throw new Error(`it ended with code ${child.exitCode}.`);
-    const answered = await fetch(origin, { method: 'HEAD' }).then(
-      () => true,
-      () => false,
-    );
-    if (answered) return;
-    await delay(50);
-  }
-  throw new Error(`no answer within ${startLimitMs / 1000} s.`);
 }

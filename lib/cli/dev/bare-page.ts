@@ -1,4 +1,5 @@
 import type { Page } from 'playwright';
+import { openPage } from '../browser/headless-page';
 import { launchBrowser, withoutGpu } from '../browser/launch';
 import { type BarePage, servePages } from '../browser/page-bundle';
 
@@ -17,11 +18,10 @@ export async function withBarePage<T>(
     const { browser, software } = await launchBrowser();
     try {
       if (software) process.stderr.write(`${withoutGpu('webgpu')}\n`);
-      const page = await browser.newPage();
-      page.on('pageerror', (error) => process.stderr.write(`${error}\n`));
-      await prepare(page);
-      await page.goto(pages.base + name);
-      await page.locator('main[data-ready="true"]').waitFor({ state: 'attached' });
+      const page = await openPage(browser, pages.base + name, (opened) => {
+        opened.on('pageerror', (error) => process.stderr.write(`${error}\n`));
+        return prepare(opened);
+      });
       return await work(page);
     } finally {
       await browser.close();

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { root } from '../paths';
-import { exitCode, outputOf, signalTree, startChild, stopTree } from '../process';
+import { filesBelow, root } from '../paths';
+import { exitCode, outputOf, signalTree, startChild } from '../process';
 import { finishBuild } from './app-files';
 import { compileKernels } from './compile-kernels';
 import { prepareAssets } from './prepare-assets';
@@ -65,22 +65,17 @@ function stampText(hash: string, folder: string): string {
   return `${hash} ${readFileSync(path.join(folder, buildIdFile), 'utf8')}\n`;
 }
 
-/** Paths of all files below `entry`, `/` between parts, in a fixed order; tests left out. */
+/** Paths of all files of `entry`, `/` between parts, in a fixed order; tests left out. */
 async function filesIn(folder: string, entry: string): Promise<string[]> {
   const absolute = path.join(folder, entry);
-  if (!existsSync(absolute) || excluded.includes(entry)) return [];
+  if (!existsSync(absolute)) return [];
   if (statSync(absolute).isFile()) return [entry];
-  const children = await readdir(absolute, { withFileTypes: true });
-  const lists = await Promise.all(
-    children
-      .toSorted((a, b) => (a.name < b.name ? -1 : 1))
-      .map((child) => {
-        const name = `${entry}/${child.name}`;
-        if (child.isDirectory()) return filesIn(folder, name);
-        return /\.test\.tsx?$/.test(name) ? [] : [name];
-      }),
-  );
-  return lists.flat();
+  const leftOut = excluded.filter((name) => name.startsWith(`${entry}/`));
+  return (await filesBelow(absolute))
+    .map((file) => `${entry}/${file}`)
+    .filter((file) => !/\.test\.tsx?$/.test(file))
+    .filter((file) => !leftOut.some((name) => file.startsWith(`${name}/`)))
+    .sort();
 }
 
 /**
@@ -89,47 +84,37 @@ async function filesIn(folder: string, entry: string): Promise<string[]> {
  * @param say takes one line about what is done
  * @throws Error with the build's output when it fails
  */
-export async function ensureBuild(
-  say: (line: string) => void,
-  signal?: AbortSignal,
-): Promise<'built' | 'unchanged'> {
+export async function ensureBuild(say: (line: string) => void): Promise<void> {
   // Served from `public/` as they are, so they have to be there with an older build too.
   await prepareAssets(root);
   await compileKernels();
   const hash = await sourceHash();
-  if (isBuilt(hash)) return 'unchanged';
+  if (isBuilt(hash)) return;
   say('Building the app (once; an unchanged tree is not built again) …');
   const startedAt = performance.now();
-  await runQuietly([nextBinary(), 'build'], { env: nextEnvironment, signal });
+  await runQuietly([nextBinary(), 'build'], nextEnvironment);
   await finishBuild(root);
   const server = path.join(root, 'lib/cli/dev/build-server.ts');
-  await runQuietly(['--import', 'tsx/esm', server], { env: nextEnvironment, signal });
+  await runQuietly(['--import', 'tsx/esm', server], nextEnvironment);
   writeStamp(hash);
   say(`Built in ${((performance.now() - startedAt) / 1000).toFixed(1)} s.`);
-  return 'built';
 }
 
 /** Runs a Node program; its output is kept back unless it fails. */
 export async function runQuietly(
   args: readonly string[],
-  { env, signal }: { env: Readonly<Record<string, string>>; signal?: AbortSignal | undefined },
+  env: Readonly<Record<string, string>>,
 ): Promise<void> {
-  signal?.throwIfAborted();
   const child = startChild(args, { env });
   const output = outputOf(child.stdout, child.stderr);
-  const stop = () => void stopTree(child);
   const endWithUs = () => signalTree(child, 'SIGKILL');
-  signal?.addEventListener('abort', stop);
   process.once('exit', endWithUs);
   try {
     const code = await exitCode(child);
-    signal?.throwIfAborted();
-    if (code !== 0) {
-      const command = path.relative(root, args.join(' '));
-      throw new Error(`${command} failed with code ${code}:\n${output().trimEnd()}`);
-    }
+    if (code === 0) return;
+    const command = path.relative(root, args.join(' '));
+    throw new Error(`${command} failed with code ${code}:\n${output().trimEnd()}`);
   } finally {
-    signal?.removeEventListener('abort', stop);
     process.off('exit', endWithUs);
   }
 }

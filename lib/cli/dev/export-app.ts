@@ -60,7 +60,7 @@ export async function exportApp(target: string, basePath = ''): Promise<number> 
       await cp(path.join(root, source), to, { recursive: true, filter: isPart });
     }
     const env = { ...nextEnvironment, KINORA_EXPORT: '1', KINORA_BASE_PATH: basePath };
-    await runQuietly([nextBinary(), 'build', copy], { env });
+    await runQuietly([nextBinary(), 'build', copy], env);
     const built = path.join(copy, 'out-static');
     const { files } = await finishBuild(copy, built);
     // The scope of a service worker is its folder, unless the server's headers say otherwise.

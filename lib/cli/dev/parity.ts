@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import * as ort from 'onnxruntime-web';
-import { type KernelSetting, KinoraError, kernelSettings } from '../../contract';
+import { KinoraError, kernelSettings } from '../../contract';
 import { createBackend, type Runtime } from '../../gpu';
 import { type ParityLine, runParity } from '../../parity';
 import { type Arguments, oneOf, runCommand } from '../arguments';
@@ -27,12 +27,7 @@ lib/safety/goldens or like lib/safety/goldens/nsfwjs.
 
 const stageWidth = 44;
 
-interface Options {
-  readonly folder: string;
-  readonly backend: 'wasm' | 'webgpu';
-  readonly kernels: KernelSetting;
-  readonly tolerance: number | null;
-}
+type Options = Awaited<ReturnType<typeof readOptions>>;
 
 const optionTypes = {
   backend: { type: 'string', default: 'wasm' },
@@ -68,7 +63,7 @@ process.exitCode = await runCommand('parity', help, optionTypes, async (args) =>
   return failed > 0 || lines.length === 0 ? 1 : 0;
 });
 
-async function readOptions(args: Arguments<typeof optionTypes>): Promise<Options> {
+async function readOptions(args: Arguments<typeof optionTypes>) {
   const { values, positionals } = args;
   const { backend } = values;
   if (backend !== 'wasm' && backend !== 'webgpu') {
@@ -84,10 +79,8 @@ async function readOptions(args: Arguments<typeof optionTypes>): Promise<Options
     throw new KinoraError('PARAMETER_INVALID', '--tolerance must be a number above 0.');
   }
   if (positionals.length > 1) {
-    throw new KinoraError(
-      'PARAMETER_INVALID',
-      `There is one folder to check, not also ${positionals[1]}.`,
-    );
+    const sentence = `There is one folder to check, not also ${positionals[1]}.`;
+    throw new KinoraError('PARAMETER_INVALID', sentence);
   }
   const folder = fromUser(
     positionals[0] ?? path.join(root, 'lib/models/wan/goldens/tiny-wan22-ti2v'),

@@ -16,6 +16,7 @@ import {
 } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { openApiText } from '../../contract/v3';
+import { filesBelow } from '../paths';
 
 const goldens = 'lib/models/wan/goldens/tiny-wan22-ti2v';
 const goldenModel = `${goldens}/model`;
@@ -41,16 +42,10 @@ const wllama = 'node_modules/@wllama/wllama/esm/wasm/wllama.wasm';
  * @returns the written files, relative to `root`; empty when all were there
  */
 export async function prepareAssets(root: string): Promise<string[]> {
-  const model = await readdir(join(root, goldenModel), { recursive: true, withFileTypes: true });
-  const pairs: [source: string, target: string][] = model
-    .filter((entry) => entry.isFile())
-    .map((entry) => {
-      const source = join(entry.parentPath, entry.name);
-      return [
-        source,
-        join(root, 'public/models/tiny', source.slice(join(root, goldenModel).length)),
-      ];
-    });
+  const model = await filesBelow(join(root, goldenModel));
+  const pairs: [source: string, target: string][] = model.map((file) => {
+    return [join(root, goldenModel, file), join(root, 'public/models/tiny', file)];
+  });
   for (const [source, target] of Object.entries(goldenParts)) {
     pairs.push([join(root, source), join(root, 'public/models/tiny', target)]);
   }

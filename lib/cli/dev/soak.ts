@@ -3,7 +3,7 @@
  * interleavings of the job store, contract fuzz, ten kills of a loaded server, a thousand idle workers, requests per second.
  */
 import { spawn } from 'node:child_process';
-import { readHelpOnly } from '../arguments';
+import { refuseMore, runCommand } from '../arguments';
 import { root } from '../paths';
 import { exitCode } from '../process';
 import { binary } from './build';
@@ -15,12 +15,15 @@ random requests against the API, ten kills of a loaded server, a thousand idle w
 second, whose figures it prints. Ctrl-C ends it.
 `;
 
-readHelpOnly('soak', help);
+const optionTypes = { help: { type: 'boolean', short: 'h', default: false } } as const;
 
-const child = spawn(
-  process.execPath,
-  [binary('vitest', 'vitest.mjs'), 'run', '--project', 'node', 'relay'],
-  { cwd: root, env: { ...process.env, KINORA_SOAK: '1' }, stdio: 'inherit' },
-);
-process.once('SIGINT', () => child.kill('SIGINT'));
-process.exitCode = await exitCode(child);
+process.exitCode = await runCommand('soak', help, optionTypes, async ({ positionals }) => {
+  refuseMore('soak', positionals);
+  const child = spawn(
+    process.execPath,
+    [binary('vitest', 'vitest.mjs'), 'run', '--project', 'node', 'relay'],
+    { cwd: root, env: { ...process.env, KINORA_SOAK: '1' }, stdio: 'inherit' },
+  );
+  process.once('SIGINT', () => child.kill('SIGINT'));
+  return await exitCode(child);
+});

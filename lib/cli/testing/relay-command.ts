@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
-import type { ParseArgsConfig } from 'node:util';
+import type { OptionTypes } from '../arguments';
 import { root } from '../paths';
 import { type RelayCommand, runRelayCommand } from '../relay-command';
 
 /** Runs a line of `keys` or `webhooks` in this process, with a data folder and further settings. */
-export async function runLine<Options extends NonNullable<ParseArgsConfig['options']>, Order>(
-  command: RelayCommand<Options, Order>,
+export async function runLine<Options extends OptionTypes>(
+  command: RelayCommand<Options>,
   folder: string,
   line: string,
   more: Readonly<Record<string, string>> = {},

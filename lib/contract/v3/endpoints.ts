@@ -34,8 +34,8 @@ export interface Endpoint {
    * or anyone.
    */
   readonly access: Scope | 'worker' | 'admin' | 'anyone';
-  /** The rate limit of the key that a call counts against. */
-  readonly limit: 'submit' | 'share' | 'read' | 'none';
+  /** The rate limit of the key that a call counts against; when absent `read`, and none where it {@link isInternal}. */
+  readonly limit?: 'submit' | 'share' | 'read';
   /** Schemas of path parameters, query, body; absent where there are none. */
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
@@ -48,8 +48,11 @@ export interface Endpoint {
   readonly bypassesNext?: true;
   /** Requested often: the Node server calls the same handler as Next.js would, without it. */
   readonly frequent?: true;
-  /** Not part of the public documentation. */
-  readonly internal?: true;
+}
+
+/** Whether a path is for our own pages and workers: it is not in the public documentation, and has no rate limit. */
+export function isInternal(path: string): boolean {
+  return /^\/api\/(admin|worker)\//.test(path);
 }
 
 const id = z.object({ id: predictionIdSchema });
@@ -215,6 +218,30 @@ const submission = {
   translate: fromOtherServers,
   answer: prediction,
 } as const;
+/** What the operations that read one prediction share. */
+const reading = {
+  method: 'GET',
+  access: 'predictions:read',
+  params: id,
+  answer: prediction,
+  frequent: true,
+} as const;
+
+const binaryUpload = {
+  method: 'POST',
+  access: 'uploads:write',
+  answer: envelopeSchema(uploaded),
+  bypassesNext: true,
+} as const;
+
+/** What a worker's calls about its job share. */
+const ofJob = {
+  method: 'POST',
+  access: 'worker',
+  params: id,
+  answer: envelopeSchema(anything),
+} as const;
+
 /** The answer to `usage`. */
 export const noUsage = { per_model_usage: [], daily_usage: [], summary: { total_cost: 0 } };
 
@@ -222,7 +249,6 @@ const usage = {
   path: '/api/v3/user/usage_stats',
   summary: 'Empty: usage is not counted',
   access: 'predictions:read',
-  limit: 'read',
   answer: envelopeSchema(anything),
 } as const;
 
@@ -241,12 +267,9 @@ export const endpoints = {
     summary: 'The same under its older path',
   },
   result: {
-    method: 'GET',
+    ...reading,
     path: '/api/v3/predictions/{id}/result',
     summary: 'Status of a prediction; the video’s URL once it is completed',
-    access: 'predictions:read',
-    limit: 'read',
-    params: id,
     query: z.object({
       wait: z.coerce
         .number()
@@ -255,35 +278,22 @@ export const endpoints = {
         .optional()
         .describe('Seconds to wait for a final status.'),
     }),
-    answer: prediction,
-    frequent: true,
   },
   get: {
-    method: 'GET',
+    ...reading,
     path: '/api/v3/predictions/{id}',
     summary: 'The same as …/result',
-    access: 'predictions:read',
-    limit: 'read',
-    params: id,
-    answer: prediction,
-    frequent: true,
   },
   legacyResult: {
-    method: 'GET',
+    ...reading,
     path: '/api/v2/predictions/{id}/result',
     summary: 'The same under its older path',
-    access: 'predictions:read',
-    limit: 'read',
-    params: id,
-    answer: prediction,
-    frequent: true,
   },
   list: {
     method: 'POST',
     path: '/api/v3/predictions',
     summary: 'Your predictions, newest first',
     access: 'predictions:read',
-    limit: 'read',
     body: listBodySchema,
     answer: listAnswer,
   },
@@ -292,7 +302,6 @@ export const endpoints = {
     path: '/api/v3/predictions',
     summary: 'The same with its parameters in the query',
     access: 'predictions:read',
-    limit: 'read',
     query: listQuerySchema,
     answer: listAnswer,
   },
@@ -301,7 +310,6 @@ export const endpoints = {
     path: '/api/v3/predictions/delete',
     summary: 'Delete finished predictions and their videos',
     access: 'predictions:write',
-    limit: 'read',
     body: z.object({ ids: z.array(predictionIdSchema).max(100).describe('At most 100.') }),
     answer: envelopeSchema(z.object({ deleted_count: z.int() })),
   },
@@ -310,7 +318,6 @@ export const endpoints = {
     path: '/api/v3/predictions/{id}/cancel',
     summary: 'Stop a prediction; its status becomes failed, its error "cancelled by user"',
     access: 'predictions:write',
-    limit: 'read',
     params: id,
     answer: prediction,
   },
@@ -329,7 +336,6 @@ export const endpoints = {
     path: '/api/v3/predictions/{id}/share',
     summary: 'Revoke the public link to a video',
     access: 'predictions:write',
-    limit: 'read',
     params: id,
     answer: envelopeSchema(z.object({ revoked: z.boolean().describe('Whether there was one.') })),
   },
@@ -338,7 +344,6 @@ export const endpoints = {
     path: '/api/v3/predictions/{id}/events',
     summary: 'Status, steps and previews as they happen (server-sent events)',
     access: 'predictions:read',
-    limit: 'read',
     params: id,
   },
   uploadTicket: {
@@ -346,7 +351,6 @@ export const endpoints = {
     path: '/api/v3/media/uploads',
     summary: 'Get a URL to upload an image or a LoRA to',
     access: 'uploads:write',
-    limit: 'read',
     body: uploadTicketSchema,
     answer: envelopeSchema(
       z.object({
@@ -360,29 +364,20 @@ export const endpoints = {
     ),
   },
   uploadBinary: {
-    method: 'POST',
+    ...binaryUpload,
     path: '/api/v3/media/upload/binary',
     summary: 'Upload an image or a LoRA as multipart field `file`',
-    access: 'uploads:write',
-    limit: 'read',
-    answer: envelopeSchema(uploaded),
-    bypassesNext: true,
   },
   uploadBinaryLegacy: {
-    method: 'POST',
+    ...binaryUpload,
     path: '/api/v2/media/upload/binary',
     summary: 'The same under its older path',
-    access: 'uploads:write',
-    limit: 'read',
-    answer: envelopeSchema(uploaded),
-    bypassesNext: true,
   },
   models: {
     method: 'GET',
     path: '/api/v3/models',
     summary: 'The available models: parameters, and how many workers serve them',
     access: 'predictions:read',
-    limit: 'read',
     answer: envelopeSchema(
       z.array(
         z.looseObject({
@@ -405,7 +400,6 @@ export const endpoints = {
     path: '/api/v3/balance',
     summary: 'A constant: this server has no prices',
     access: 'predictions:read',
-    limit: 'read',
     answer: envelopeSchema(z.object({ balance: z.number() })),
   },
   pricing: {
@@ -413,7 +407,6 @@ export const endpoints = {
     path: '/api/v3/model/pricing',
     summary: 'Zero',
     access: 'predictions:read',
-    limit: 'read',
     body: modelId,
     answer: envelopeSchema(z.object({ unit_price: z.number() })),
   },
@@ -422,7 +415,6 @@ export const endpoints = {
     path: '/api/v3/model/price',
     summary: 'Zero',
     access: 'predictions:read',
-    limit: 'read',
     body: modelId,
     answer: envelopeSchema(z.object({ price: z.number(), discounted_price: z.number() })),
   },
@@ -431,7 +423,6 @@ export const endpoints = {
     path: '/api/v3/billings/search',
     summary: 'Empty: nothing is billed',
     access: 'predictions:read',
-    limit: 'read',
     body: listBodySchema.pick({ page: true }),
     answer: envelopeSchema(z.object({ page: z.int(), total: z.int(), items: z.array(anything) })),
   },
@@ -442,7 +433,6 @@ export const endpoints = {
     path: '/api/v3/webhook/secret',
     summary: 'The secret that signs your webhooks',
     access: 'webhooks:read',
-    limit: 'read',
     answer: envelopeSchema(z.object({ secret: z.string() })),
   },
   deliveries: {
@@ -450,7 +440,6 @@ export const endpoints = {
     path: '/api/v3/webhook/deliveries',
     summary: 'Your webhooks, newest first: status, attempts, last response',
     access: 'webhooks:read',
-    limit: 'read',
     query: z.object({
       page: z.coerce.number().int().min(1).max(maxPage).default(1).describe('Counts from 1.'),
       page_size: z.coerce.number().int().min(1).max(100).default(20),
@@ -463,7 +452,6 @@ export const endpoints = {
     path: '/api/v3/webhook/deliveries/{id}/replay',
     summary: 'Send a webhook again, with a new set of attempts',
     access: 'webhooks:write',
-    limit: 'read',
     params: z.object({ id: z.string().regex(/^msg_[0-9a-f]{32}$/) }),
     answer: envelopeSchema(deliveryRecordSchema),
   },
@@ -474,76 +462,60 @@ export const endpoints = {
     path: '/api/admin/session',
     summary: 'Exchange a sign-in token or an admin key for a session cookie',
     access: 'anyone',
-    limit: 'none',
     body: z.object({ token: z.string().min(1).max(200) }),
     answer: envelopeSchema(z.object({ owner: z.string() })),
-    internal: true,
   },
   signOut: {
     method: 'DELETE',
     path: '/api/admin/session',
     summary: 'End the session',
     access: 'anyone',
-    limit: 'none',
     answer: envelopeSchema(z.object({})),
-    internal: true,
   },
   listKeys: {
     method: 'GET',
     path: '/api/admin/keys',
     summary: 'Keys and worker tokens of the owner',
     access: 'admin',
-    limit: 'none',
     answer: envelopeSchema(z.object({ owner: z.string(), keys: z.array(keyRecordSchema) })),
-    internal: true,
   },
   createKey: {
     method: 'POST',
     path: '/api/admin/keys',
     summary: 'Create a key or a worker token; the response is the only time it is shown',
     access: 'admin',
-    limit: 'none',
     body: createKeySchema,
     answer: envelopeSchema(z.object({ key: z.string(), record: keyRecordSchema })),
-    internal: true,
   },
   revokeKey: {
     method: 'DELETE',
     path: '/api/admin/keys/{id}',
     summary: 'Revoke a key immediately',
     access: 'admin',
-    limit: 'none',
     params: z.object({ id: z.string().min(1).max(20) }),
     answer: envelopeSchema(keyRecordSchema),
-    internal: true,
   },
   listWorkers: {
     method: 'GET',
     path: '/api/admin/workers',
     summary: 'Connected workers of the owner',
     access: 'admin',
-    limit: 'none',
     answer: envelopeSchema(z.object({ workers: z.array(workerRecordSchema) })),
-    internal: true,
   },
   listShares: {
     method: 'GET',
     path: '/api/admin/shares',
     summary: 'Open links to videos of the owner, newest first',
     access: 'admin',
-    limit: 'none',
     answer: envelopeSchema(z.object({ shares: z.array(shareRecordSchema) })),
-    internal: true,
   },
   revokeShare: {
     method: 'DELETE',
     path: '/api/admin/shares/{id}',
     summary: 'Revoke a link; a video that the studio uploaded for it is deleted',
     access: 'admin',
-    limit: 'none',
     params: z.object({ id: shareSchema.shape.id }),
     answer: envelopeSchema(z.object({ revoked: z.boolean() })),
-    internal: true,
   },
 
   // The worker protocol
@@ -552,9 +524,7 @@ export const endpoints = {
     path: '/api/worker/me',
     summary: 'Which jobs this token may claim',
     access: 'worker',
-    limit: 'none',
     answer: envelopeSchema(anything),
-    internal: true,
     frequent: true,
   },
   shareOwnVideo: {
@@ -567,84 +537,54 @@ export const endpoints = {
     params: id,
     body: ownVideoSchema,
     answer: envelopeSchema(shareSchema),
-    internal: true,
   },
   unshareOwnVideo: {
     method: 'DELETE',
     path: '/api/admin/videos/{id}/share',
     summary: 'Delete a shared video of the studio from the server, and its link with it',
     access: 'admin',
-    limit: 'none',
     params: id,
     answer: envelopeSchema(z.object({ revoked: z.boolean() })),
-    internal: true,
   },
   claim: {
     method: 'POST',
     path: '/api/worker/claim',
     summary: 'Claim the next job that this worker can run',
     access: 'worker',
-    limit: 'none',
     body: claimSchema,
     answer: envelopeSchema(anything),
     frequent: true,
-    internal: true,
   },
   heartbeat: {
-    method: 'POST',
+    ...ofJob,
     path: '/api/worker/jobs/{id}/heartbeat',
     summary: 'Alive, and this far',
-    access: 'worker',
-    limit: 'none',
-    params: id,
     body: heartbeatSchema,
-    answer: envelopeSchema(anything),
     frequent: true,
-    internal: true,
   },
   lease: {
-    method: 'POST',
+    ...ofJob,
     path: '/api/worker/jobs/{id}/lease',
     summary: 'Whether a lease is still valid; does not extend it',
-    access: 'worker',
-    limit: 'none',
-    params: id,
     body: leaseSchema,
-    answer: envelopeSchema(anything),
-    internal: true,
   },
   complete: {
-    method: 'POST',
+    ...ofJob,
     path: '/api/worker/jobs/{id}/complete',
     summary: 'The uploaded video is the result',
-    access: 'worker',
-    limit: 'none',
-    params: id,
     body: completeSchema,
-    answer: envelopeSchema(anything),
-    internal: true,
   },
   fail: {
-    method: 'POST',
+    ...ofJob,
     path: '/api/worker/jobs/{id}/fail',
     summary: 'Report that the attempt failed, and why',
-    access: 'worker',
-    limit: 'none',
-    params: id,
     body: failSchema,
-    answer: envelopeSchema(anything),
-    internal: true,
   },
   release: {
-    method: 'POST',
+    ...ofJob,
     path: '/api/worker/jobs/{id}/release',
     summary: 'Give the lease back; the attempt does not count',
-    access: 'worker',
-    limit: 'none',
-    params: id,
     body: leaseSchema,
-    answer: envelopeSchema(anything),
-    internal: true,
   },
 } as const satisfies Record<string, Endpoint>;
 

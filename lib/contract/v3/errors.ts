@@ -202,11 +202,7 @@ export function messageOf(thrown: unknown): string {
 }
 
 /** Status, sentence and remedy of a code, for the documentation. */
-export function describeApiError(code: ApiErrorCode): {
-  status: number;
-  message: string;
-  remedy: string;
-} {
+export function describeApiError(code: ApiErrorCode) {
   const [status, message, remedy] = table[code];
   return { status, message, remedy };
 }

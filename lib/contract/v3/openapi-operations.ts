@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { type Endpoint, endpoints, type OperationId } from './endpoints';
+import { type Endpoint, endpoints, isInternal, type OperationId } from './endpoints';
 import { type ApiErrorCode, describeApiError } from './errors';
 import { eventsExample, operationExamples } from './openapi-examples';
-import { operationTexts, type PublicOperation } from './openapi-texts';
+import { furtherErrors, operationTexts, type PublicOperation, tagOf } from './openapi-texts';
 
 /** A JSON Schema of the dialect 2020-12, which OpenAPI 3.1 uses. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
@@ -123,7 +123,7 @@ function isRedundant(key: string, content: unknown, side: Side): boolean {
 
 /** Public operations in the table's order. */
 export const publicOperations = (Object.keys(endpoints) as OperationId[]).filter(
-  (name): name is PublicOperation => rowOf(name).internal !== true,
+  (name): name is PublicOperation => !isInternal(endpoints[name].path),
 );
 
 const submitErrors = [
@@ -145,7 +145,7 @@ export function errorsOf(name: PublicOperation): ApiErrorCode[] {
     'STORAGE_DOWN',
     'SHUTTING_DOWN',
     ...(limit === 'submit' ? submitErrors : []),
-    ...(operationTexts[name].errors ?? []),
+    ...(furtherErrors[name] ?? []),
   ];
 }
 
@@ -160,14 +160,13 @@ export function operationObject(
   shared: Record<string, JsonSchema>,
 ): JsonSchema {
   const row = rowOf(name);
-  const { tag, description } = operationTexts[name];
   const parameters = parametersOf(name, converter);
   const body = requestBody(name, converter);
   return {
     operationId: name,
-    tags: [tag],
+    tags: [tagOf(row.path)],
     summary: row.summary,
-    description: `${description}\n\nScope: \`${row.access}\`.`,
+    description: `${operationTexts[name]}\n\nScope: \`${row.access}\`.`,
     ...(parameters.length > 0 && { parameters }),
     ...(body && { requestBody: body }),
     responses: { '200': success(name, converter), ...errorResponses(name, shared) },

@@ -146,7 +146,7 @@ export type PredictionInput = Omit<
   readonly enable_base64_output?: true;
 };
 
-/** `data.code` of a prediction that failed, or whose synchronous wait ended (README, 9). */
+/** `data.code` of a prediction that failed, or whose synchronous wait ended (README, 9), in ascending order. */
 export const predictionCodes = {
   contentModeration: 1200,
   missingParameter: 1400,
@@ -174,21 +174,16 @@ const codeMeanings: Readonly<Partial<Record<keyof typeof predictionCodes, string
     'The last attempt passed its deadline. In synchronous mode also with status `processing`: the wait ended, and the prediction continues.',
 };
 
-const codeNames = (Object.keys(predictionCodes) as (keyof typeof predictionCodes)[]).toSorted(
-  (a, b) => predictionCodes[a] - predictionCodes[b],
-);
+const codeNames = Object.keys(predictionCodes) as (keyof typeof predictionCodes)[];
 
 /** The codes that this server sends, with their meanings, in ascending order. */
-export const predictionCodeMeanings: readonly {
-  readonly code: number;
-  readonly meaning: string;
-}[] = codeNames.flatMap((name) => {
+export const predictionCodeMeanings = codeNames.flatMap((name) => {
   const meaning = codeMeanings[name];
   return meaning === undefined ? [] : [{ code: predictionCodes[name], meaning }];
 });
 
 /** Codes that clients know but this server does not send, in ascending order. */
-export const unusedPredictionCodes: readonly number[] = codeNames.flatMap((name) =>
+export const unusedPredictionCodes = codeNames.flatMap((name) =>
   codeMeanings[name] === undefined ? [predictionCodes[name]] : [],
 );
 

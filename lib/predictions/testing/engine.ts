@@ -15,7 +15,7 @@ import {
 import { fullMemory } from '../../contract/testing/memory';
 import type { EngineClient } from '../engine-client';
 import { openRunFiles } from '../run-files';
-import { isServedVideo, writeVideo } from '../videos';
+import { isServed, writeVideo } from '../videos';
 
 const applied: Omit<Applied, 'steps' | 'decoder'> = {
   guidance_scale: 1,
@@ -128,7 +128,7 @@ export class FakeEngine implements EngineClient {
     this.made = {
       videoFile,
       videoBytes: video.size,
-      ...(isServedVideo(videoFile) && {
+      ...(isServed(videoFile) && {
         pictures: { poster: new Blob(['a frame']), image: new Blob(['framed']) },
       }),
       size: parameters.size,

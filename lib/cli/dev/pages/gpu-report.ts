@@ -1,8 +1,8 @@
-import { proxy } from 'comlink';
 import { appUrl } from '../../../contract';
 import type { GpuReportApi, GpuReportRequest } from '../../../engine/gpu-report';
 import type { SpeedReport } from '../../../models/wan/speed';
-import { inWorker, tellReady } from './in-worker';
+import { createWorkerClient } from '../../../predictions/worker-client';
+import { failureText, tellReady } from './page';
 
 declare global {
   interface Window {
@@ -16,12 +16,22 @@ declare global {
 window.kinoraGpuReport = runReport;
 tellReady();
 
-function runReport(request: GpuReportRequest): Promise<string | null> {
-  const onReport = proxy((report: SpeedReport) => void window.kinoraGpuReportSoFar?.(report));
-  const start = () =>
-    new Worker(new URL('../../../../workers/gpu-report.ts', import.meta.url), { type: 'module' });
-  return inWorker<GpuReportApi, null>(start, async (worker) => {
-    await worker.run(appUrl('/models/wan2.2-ti2v-5b/').href, request, onReport);
+const client = createWorkerClient<GpuReportApi>(
+  'GPU report',
+  () =>
+    new Worker(new URL('../../../../workers/gpu-report.ts', import.meta.url), { type: 'module' }),
+);
+
+async function runReport(request: GpuReportRequest): Promise<string | null> {
+  const { api, crashed } = client.open();
+  const onReport = (report: SpeedReport) => void window.kinoraGpuReportSoFar?.(report);
+  const base = appUrl('/models/wan2.2-ti2v-5b/').href;
+  try {
+    await Promise.race([api.run(base, request, onReport), crashed]);
     return null;
-  });
+  } catch (thrown) {
+    return failureText(thrown);
+  } finally {
+    client.close();
+  }
 }

@@ -3,7 +3,7 @@ import { createTestedBackend, probeDevice } from '../../../gpu';
 import { assignKernels } from '../../../gpu/kernels/assign';
 import { type ParityLine, type ParityOptions, runParity } from '../../../parity';
 import { httpFolder } from '../../../weights';
-import { failureText, tellReady } from './in-worker';
+import { failureText, tellReady } from './page';
 
 /** Options that can be sent to the page. */
 type ParityRequest = Pick<ParityOptions, 'tolerance' | 'loraFiles'> & {
