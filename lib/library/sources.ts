@@ -12,7 +12,12 @@ import {
   sourcesFor,
 } from '../contract';
 import { isConverted } from '../pipeline/installation';
-import { type ByteSource, type ModelFolder, parseModelJson } from '../weights/formats/source';
+import {
+  type ByteSource,
+  folderFrom,
+  type ModelFolder,
+  parseModelJson,
+} from '../weights/formats/source';
 import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file';
 import { type HubClient, hubByteSource, type Listing, localByteSource } from '../weights/hub';
 import { loraStrength } from '../weights/lora-metadata';
@@ -250,19 +255,12 @@ export function folderOfFiles<F extends { readonly path: string }>(
   source: (file: F) => ByteSource | Promise<ByteSource>,
 ): ModelFolder {
   const find = (path: string) => files.find((file) => file.path === path);
-  async function open(path: string): Promise<ByteSource> {
-    const file = find(path);
-    if (!file) throw new KinoraError('MODEL_FILE_MISSING', `${path} is missing.`);
-    return source(file);
-  }
-  async function text(path: string): Promise<string> {
-    const file = await open(path);
-    return new TextDecoder().decode(await file.read(0, file.size));
-  }
-  return {
-    open,
-    text,
-    json: async (path) => parseModelJson(path, await text(path)),
-    exists: async (path) => find(path) !== undefined,
-  };
+  return folderFrom(
+    async (path) => {
+      const file = find(path);
+      if (!file) throw new KinoraError('MODEL_FILE_MISSING', `${path} is missing.`);
+      return source(file);
+    },
+    async (path) => find(path) !== undefined,
+  );
 }
