@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { ByteSource } from '../formats/source';
-import { parseModelJson } from '../formats/source';
-import type { StoreFolder } from './folder';
+import { readRecord, type StoreFolder } from './folder';
 
 /** More than any header has; what is read beyond it is not kept. */
 const mostBytes = 128 * 2 ** 20;
@@ -77,15 +76,8 @@ async function keptBytes(
   { identity, size }: ByteSource,
 ): Promise<number> {
   const files = keptFiles(index);
-  const text = await folder.readText(files.note);
+  const note = await readRecord(folder, files.note, noteSchema.parse);
   const file = await folder.open(files.bytes);
-  if (text === null || !file) return 0;
-  try {
-    const note = noteSchema.parse(parseModelJson(files.note, text));
-    const same = note.identity === identity && note.size === size && file.size >= note.bytes;
-    return same ? note.bytes : 0;
-  } catch {
-    // A damaged note: the file is fetched from its start.
-    return 0;
-  }
+  const isSame = note?.identity === identity && note.size === size;
+  return isSame && file && file.size >= note.bytes ? note.bytes : 0;
 }
