@@ -229,7 +229,7 @@ function relativeError(sum: { squaredError: number; squaredNorm: number }): numb
 }
 
 function componentOf(
-  { component, precision, sources, sourceNames }: InstallOptions,
+  { component, precision, sources }: InstallOptions,
   conversions: Plan['conversions'],
   tensors: readonly { readonly name: string; readonly relativeError: number }[],
   files: ReadonlyMap<string, number>,
@@ -249,11 +249,7 @@ function componentOf(
   const now = new Date().toISOString();
   return {
     component,
-    sources: sources.map(({ name, size }, i) => ({
-      name: sourceNames?.[i] ?? name,
-      bytes: size,
-      sha256: at(digests, i),
-    })),
+    sources: sources.map(({ name, size }, i) => ({ name, bytes: size, sha256: at(digests, i) })),
     sourceType,
     precision,
     worst,
