@@ -1,5 +1,4 @@
-import { KinoraError } from '../../../contract';
-import { truncated, type WeightFile } from '../source';
+import { damaged, truncated, type WeightFile } from '../source';
 
 /** Headers beyond this are refused; the largest known, with 256,384 tokens, takes about 6 MB. */
 export const maxHeaderBytes = 64 * 2 ** 20;
@@ -42,10 +41,7 @@ export class HeaderWindow {
     const end = this.position + count * bytesEach;
     if (end <= Math.min(this.file.size, maxHeaderBytes)) return;
     if (end <= maxHeaderBytes) throw truncated(this.file.name, end, this.file.size);
-    throw new KinoraError(
-      'MODEL_FILE_INVALID',
-      `${this.file.name} is damaged: its header announces ${count} ${what}.`,
-    );
+    throw damaged(this.file, `its header announces ${count} ${what}`);
   }
 
   /** Makes the next `count` bytes takeable. */
@@ -149,12 +145,12 @@ const lenientText = new TextDecoder('utf-8', { ignoreBOM: true });
 /** A key or a tensor's name. @throws KinoraError `MODEL_FILE_INVALID` where it is no UTF-8 */
 export async function readName(window: HeaderWindow, what: string): Promise<string> {
   const length = await readLength(window, what);
-  if (length > maxNameBytes) throw invalid(window, `${what} is ${length} bytes long`);
+  if (length > maxNameBytes) throw damaged(window.file, `${what} is ${length} bytes long`);
   await window.fetch(length, what);
   try {
     return window.text(length, strictText);
   } catch (cause) {
-    throw invalid(window, `${what} is not valid UTF-8`, cause);
+    throw damaged(window.file, `${what} is not valid UTF-8`, cause);
   }
 }
 
@@ -172,7 +168,7 @@ export async function readValue(
   if (type === arrayType) return readArray(window, key, 1);
   const [value] = await readNumbers(window, type, 1, key);
   if (type === boolType) return value !== 0;
-  if (value === undefined) throw invalid(window, `${key} has no value`);
+  if (value === undefined) throw damaged(window.file, `${key} has no value`);
   if (typeof value !== 'bigint') return value;
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : value;
@@ -195,7 +191,7 @@ async function readArray(
   key: string,
   depth: number,
 ): Promise<GgufValue | null> {
-  if (depth > maxDepth) throw invalid(window, `${key} is nested too deeply`);
+  if (depth > maxDepth) throw damaged(window.file, `${key} is nested too deeply`);
   await window.fetch(12, key);
   const type = window.u32();
   const count = window.length();
@@ -222,14 +218,8 @@ async function readNumbers(
   key: string,
 ): Promise<GgufNumbers> {
   const kind = numberTypes[type];
-  if (!kind) throw invalid(window, `${key} has the unknown value type ${type}`);
+  if (!kind) throw damaged(window.file, `${key} has the unknown value type ${type}`);
   window.expect(count, kind.bytes, `numbers in ${key}`);
   await window.fetch(count * kind.bytes, key);
   return new kind.array(window.take(count * kind.bytes).buffer);
-}
-
-/** The error for a header that is none. */
-export function invalid(window: HeaderWindow, reason: string, cause?: unknown): KinoraError {
-  const sentence = `${window.file.name} is damaged: ${reason}.`;
-  return new KinoraError('MODEL_FILE_INVALID', sentence, { cause });
 }
