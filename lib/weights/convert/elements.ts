@@ -24,16 +24,12 @@ const numberArrays = new Map(
 );
 
 /**
- * Geometry of an element type, by the name that safetensors or GGML gives it.
+ * An element type by the name that safetensors or GGML gives it.
  *
  * @param tensor the tensor's name, for the message
  * @throws KinoraError `TENSOR_DTYPE` for a type whose elements cannot be read as floats
  */
-export function elementType(dtype: string, tensor: string): ElementType {
-  return codecOf(dtype, tensor);
-}
-
-function codecOf(dtype: string, tensor: string): Codec {
+export function elementType(dtype: string, tensor: string): Codec {
   const type = elementTypes.get(dtype);
   if (type?.decoder !== undefined) return { ...type, decoder: type.decoder };
   throw new KinoraError(
@@ -55,7 +51,7 @@ export function decodeElements(bytes: Uint8Array, dtype: string, tensor: string)
   if (Numbers && (dtype === 'F64' || bytes.length === Numbers.BYTES_PER_ELEMENT)) {
     return Float32Array.from<number | bigint>(new Numbers(bytes.slice().buffer), Number);
   }
-  const codec = codecOf(dtype, tensor);
+  const codec = elementType(dtype, tensor);
   const elements = elementCount(bytes, codec, dtype, tensor);
   if (dtype === 'F32' && bytes.byteOffset % 4 === 0) {
     return new Float32Array(bytes.buffer, bytes.byteOffset, elements);
@@ -112,7 +108,7 @@ export function convertToBlocks(
   tensor: string,
   factor = 1,
 ): QuantisationError {
-  const codec = codecOf(dtype, tensor);
+  const codec = elementType(dtype, tensor);
   elementCount(bytes, codec, dtype, tensor);
   const error =
     elementTypes.get(dtype)?.sameBits === bits

@@ -1,7 +1,7 @@
 import { ggmlType } from '../../convert/element-types';
 import type { TensorEntry } from '../safetensors';
 import { damaged, truncated, type WeightFile } from '../source';
-import { type GgufNumbers, type GgufValue, HeaderWindow, readName, readValue } from './values';
+import { type GgufValue, HeaderWindow, readName, readValue } from './values';
 
 /** The table of contents of a GGUF file. */
 export interface GgufHeader {
@@ -184,7 +184,7 @@ function shapeOf(
   const shape = dimensions.toReversed();
   const original = metadata.get(originalShapePrefix + name);
   if (original === undefined) return shape;
-  const restored = isNumbers(original) ? Array.from(original, Number) : [];
+  const restored = ArrayBuffer.isView(original) ? Array.from(original, Number) : [];
   const count = (dims: readonly number[]) => dims.reduce((product, n) => product * n, 1);
   const valid = restored.length > 0 && restored.length <= maxDimensions;
   if (!valid || restored.some((n) => n < 0) || count(restored) !== count(shape)) {
@@ -195,8 +195,4 @@ function shapeOf(
     );
   }
   return restored;
-}
-
-function isNumbers(value: GgufValue): value is GgufNumbers {
-  return ArrayBuffer.isView(value);
 }

@@ -111,24 +111,21 @@ export type GgufNumbers =
 /** A metadata value. Integers of 64 bits are numbers where that is exact. */
 export type GgufValue = number | bigint | boolean | string | readonly string[] | GgufNumbers;
 
-interface NumberType {
-  readonly bytes: number;
-  readonly array: new (buffer: ArrayBuffer) => GgufNumbers;
-}
-
 /** GGUF's value types by number, those of a fixed size. */
-const numberTypes: Readonly<Record<number, NumberType>> = {
-  0: { bytes: 1, array: Uint8Array },
-  1: { bytes: 1, array: Int8Array },
-  2: { bytes: 2, array: Uint16Array },
-  3: { bytes: 2, array: Int16Array },
-  4: { bytes: 4, array: Uint32Array },
-  5: { bytes: 4, array: Int32Array },
-  6: { bytes: 4, array: Float32Array },
-  7: { bytes: 1, array: Uint8Array },
-  10: { bytes: 8, array: BigUint64Array },
-  11: { bytes: 8, array: BigInt64Array },
-  12: { bytes: 8, array: Float64Array },
+const numberTypes: Readonly<
+  Record<number, { readonly BYTES_PER_ELEMENT: number; new (buffer: ArrayBuffer): GgufNumbers }>
+> = {
+  0: Uint8Array,
+  1: Int8Array,
+  2: Uint16Array,
+  3: Int16Array,
+  4: Uint32Array,
+  5: Int32Array,
+  6: Float32Array,
+  7: Uint8Array,
+  10: BigUint64Array,
+  11: BigInt64Array,
+  12: Float64Array,
 };
 const boolType = 7;
 const stringType = 8;
@@ -217,9 +214,10 @@ async function readNumbers(
   count: number,
   key: string,
 ): Promise<GgufNumbers> {
-  const kind = numberTypes[type];
-  if (!kind) throw damaged(window.file, `${key} has the unknown value type ${type}`);
-  window.expect(count, kind.bytes, `numbers in ${key}`);
-  await window.fetch(count * kind.bytes, key);
-  return new kind.array(window.take(count * kind.bytes).buffer);
+  const Numbers = numberTypes[type];
+  if (!Numbers) throw damaged(window.file, `${key} has the unknown value type ${type}`);
+  window.expect(count, Numbers.BYTES_PER_ELEMENT, `numbers in ${key}`);
+  const bytes = count * Numbers.BYTES_PER_ELEMENT;
+  await window.fetch(bytes, key);
+  return new Numbers(window.take(bytes).buffer);
 }
