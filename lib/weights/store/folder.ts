@@ -112,15 +112,6 @@ export interface KeptFile {
   readonly bytes: Uint8Array;
 }
 
-/** Writes a whole file in the place of what was there. @throws KinoraError `STORAGE_FULL` */
-export async function writeFile(
-  folder: StoreFolder,
-  path: string,
-  bytes: Uint8Array,
-): Promise<void> {
-  await writeWhole(await folder.write(path), bytes);
-}
-
 /**
  * The folder of a model. A component that its manifest keeps with another model lies in that model's folder: both
  * read the same files.

@@ -7,8 +7,13 @@ const mostBytes = 128 * 2 ** 20;
 
 const noteSchema = z.object({ identity: z.string(), size: z.int(), bytes: z.int().min(0) });
 
+/** Whether a file of a component is the start of a source that is kept, or the note of it. */
+export function isKeptStart(name: string): boolean {
+  return /^start-\d+\.(json|bin)$/.test(name);
+}
+
 /** Names of the files in which the start of source `index` is kept. */
-export function keptFiles(index: number): { note: string; bytes: string } {
+function keptFiles(index: number): { note: string; bytes: string } {
   return { note: `start-${index}.json`, bytes: `start-${index}.bin` };
 }
 

@@ -3,6 +3,7 @@ import type { TensorData } from '../convert/blocks';
 import { decodeElements } from '../convert/elements';
 import { dequantiseBlocks } from '../convert/quantise';
 import type { Checkpoint } from '../formats/checkpoint';
+import { neighbours } from '../formats/located';
 import { clocked } from '../formats/read-clock';
 import { gatherRows, rowsOf } from '../formats/rows';
 import { truncated, type WeightFile } from '../formats/source';
@@ -14,9 +15,6 @@ import { readManifest, type StoredTensor } from './manifest';
 export interface StoredCheckpoint extends Checkpoint {
   readonly stored: StoredComponent;
 }
-
-/** Tensors whose bytes are this close in a pack are read in one go. */
-const gapBytes = 64 * 1024;
 
 /** The facts of a component; null when it is not complete. */
 export async function readStoredComponent(folder: StoreFolder): Promise<StoredComponent | null> {
@@ -66,14 +64,16 @@ export async function openStoredComponent(folder: StoreFolder): Promise<StoredCh
   }
   async function readStored(names: readonly string[]) {
     const data = new Map<string, TensorData>();
-    for (const run of neighbours(names.map(find))) {
-      const [first] = run;
-      if (!first) continue;
-      const end = Math.max(...run.map(({ offset, bytes }) => offset + bytes));
-      const bytes = await packOf(first).read(first.offset, end);
-      for (const tensor of run) {
-        const start = tensor.offset - first.offset;
-        data.set(tensor.name, decode(tensor, bytes.subarray(start, start + tensor.bytes)));
+    const wanted = names.map(find);
+    for (const pack of new Set(wanted.map(packOf))) {
+      const own = wanted.filter((tensor) => packOf(tensor) === pack);
+      for (const { items, start, end } of neighbours(own, placeOf)) {
+        const bytes = await pack.read(start, end);
+        for (const tensor of items) {
+          const place = placeOf(tensor);
+          const part = bytes.subarray(place.start - start, place.end - start);
+          data.set(tensor.name, decode(tensor, part));
+        }
       }
     }
     return data;
@@ -95,20 +95,9 @@ export async function openStoredComponent(folder: StoreFolder): Promise<StoredCh
   });
 }
 
-/** Tensors grouped into stretches that are one read each. */
-function neighbours(tensors: readonly StoredTensor[]): StoredTensor[][] {
-  const sorted = [...tensors].sort((a, b) =>
-    a.pack === b.pack ? a.offset - b.offset : a.pack < b.pack ? -1 : 1,
-  );
-  const runs: StoredTensor[][] = [];
-  for (const tensor of sorted) {
-    const run = runs.at(-1);
-    const last = run?.at(-1);
-    const near = last?.pack === tensor.pack && tensor.offset - last.offset - last.bytes <= gapBytes;
-    if (run && near) run.push(tensor);
-    else runs.push([tensor]);
-  }
-  return runs;
+/** Where the bytes of a tensor lie in its pack. */
+function placeOf({ offset, bytes }: StoredTensor): { start: number; end: number } {
+  return { start: offset, end: offset + bytes };
 }
 
 /** A tensor's bytes as what they stand for; views, where that is possible. */
