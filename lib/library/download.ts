@@ -1,6 +1,5 @@
 import {
   type ComponentId,
-  type ErrorCode,
   isFaster,
   KinoraError,
   type PauseReason,
@@ -22,11 +21,10 @@ import {
   startingOver,
 } from '../weights/store';
 import { checkPlainFiles } from './add-tool';
-import { localFolder } from './check-added';
 import type { HashThread, LibraryEnvironment } from './environment';
-import { isLocal, type LocalFiles } from './local-files';
+import { isLocal, type LocalFiles, localSource } from './local-files';
 import type { ManagedModel } from './managed-model';
-import { isWithheld, type OpenedFile, openFiles, openHeaders } from './sources';
+import { folderOfFiles, isWithheld, type OpenedFile, openFiles, openHeaders } from './sources';
 import { dropUnfinished } from './upkeep';
 
 const firstWaitMs = 15_000;
@@ -148,7 +146,7 @@ export class Download {
     if (this.model.part(component).status === 'waiting') {
       const picked = this.local.get(component);
       if (picked && this.model.stored.some((stored) => stored.component === component)) {
-        this.#plan = await installation.plan(localFolder(picked));
+        this.#plan = await installation.plan(folderOfFiles(picked, localSource));
         return;
       }
       await this.#installConfiguration();
@@ -339,10 +337,7 @@ export class Download {
   }
 }
 
-/** Failures of the connection: they end by themselves. */
-const transientCodes: readonly ErrorCode[] = ['HUB_UNREACHABLE', 'HUB_BUSY'];
-
-/** Whether a failure may end by itself, so that another attempt is worth making. */
+/** Whether a failure is one of the connection: it may end by itself, so that another attempt is worth making. */
 export function isTransient({ code }: KinoraError): boolean {
-  return transientCodes.includes(code);
+  return code === 'HUB_UNREACHABLE' || code === 'HUB_BUSY';
 }

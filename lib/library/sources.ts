@@ -92,7 +92,7 @@ export async function openFiles(
     files.map(async (file, i) => {
       const onBytes = (bytes: number) => model.received(component, bytes);
       const hubFile = await client.file(file, signal);
-      const remote = ending(hubByteSource(client, hubFile, { onBytes }), signal);
+      const remote = hubByteSource(client, hubFile, { onBytes });
       const announced = file.sha256 !== undefined && remote.sha256 !== null;
       if (announced && file.sha256 !== remote.sha256) {
         const sentence = `${file.path} of ${file.repository} is not the file that is meant.`;
@@ -100,7 +100,9 @@ export async function openFiles(
       }
       const folder = model.folder.folder(component);
       // Without a hash from the hub, the bytes must have the manifest's hash.
-      const known = { ...remote, sha256: remote.sha256 ?? file.sha256 ?? null };
+      const sha256 = remote.sha256 ?? file.sha256 ?? null;
+      const read = (start: number, end: number) => remote.read(start, end, signal);
+      const known = { ...remote, sha256, read };
       const source = isConverted(component)
         ? await keepStart(folder, i, known)
         : await storedInstead(environment.models, component, known);
@@ -213,11 +215,6 @@ function keptPath(component: ComponentId, path: string): string {
   if (finisherParts.some((part) => part === component)) return finisherFile;
   if (component !== 'safety_checker') return path;
   return path.endsWith('.safetensors') ? checkerWeights : (path.split('/').at(-1) ?? path);
-}
-
-/** The same source, of which the short reads end with the signal as well. */
-function ending(source: ByteSource, signal: AbortSignal): ByteSource {
-  return { ...source, read: (start, end) => source.read(start, end, signal) };
 }
 
 /**
