@@ -290,7 +290,8 @@ async function fromDiffusers(
   sources.push(...base.manifest.sources.filter((source) => source.component === 'safety_checker'));
   const { repository } = files.listing;
   const licence = licenceOf(files.listing, client);
-  return derived(nameOf(repository), repository, licence, sources, context);
+  const [, name = repository] = repository.split('/');
+  return derived(name, repository, licence, sources, context);
 }
 
 /** The weights of a component by diffusers' names: the shards of an index, or one file. */
@@ -350,10 +351,6 @@ function derived(
       base.manifest.sources.includes(source) ? { licence: rest.licence, ...source } : source,
     ),
   };
-}
-
-function nameOf(repository: string): string {
-  return repository.split('/')[1] ?? repository;
 }
 
 /** An id of the name's letters that is not taken yet. */

@@ -1,4 +1,4 @@
-import type { LocalFile, ModelManifest, SourceFile } from '../contract';
+import type { ModelManifest, SourceFile } from '../contract';
 import { isConverted, type ModelInstallations, type ModelPlan } from '../pipeline/installation';
 import { familyOf } from '../pipeline/open';
 import { checkSamplers } from '../pipeline/schedulers';
@@ -65,18 +65,13 @@ function configurationFor(
   { client, base }: CheckContext,
 ): ModelFolder | null {
   const picked = local.get('configuration');
-  if (picked) return localFolder(picked);
+  if (picked) return folderOfFiles(picked, localSource);
   const files = filesOf(manifest, 'configuration', manifest.precision);
   if (files.length === 0) return null;
   const folder = hubFolder(files, client);
   if (!base.base || !isOfBase(files, base.manifest)) return folder;
   // Its large files, such as the tokenizer, are on the hub only.
   return { ...base.base, exists: folder.exists };
-}
-
-/** Picked files of a configuration as a folder. */
-export function localFolder(files: readonly LocalFile[]): ModelFolder {
-  return folderOfFiles(files, localSource);
 }
 
 /** Whether files are the base model's own ones: those are known to fit. */

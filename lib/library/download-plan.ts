@@ -1,7 +1,6 @@
 import {
   type AdapterChoices,
   type ComponentId,
-  type ComponentSource,
   type DownloadPlan,
   KinoraError,
   type Precision,
@@ -37,8 +36,9 @@ export interface PlanContext {
 export async function planDownload(
   model: ManagedModel,
   precision: Precision,
-  { client, storage, adapters = model.adapters, local, only, signal }: PlanContext,
+  context: PlanContext,
 ): Promise<DownloadPlan> {
+  const { client, storage, adapters = model.adapters, local, only } = context;
   const installation = model.installationOf?.();
   const plan = await installation?.plan(await configurationOf(model, precision, client));
   const parts = await Promise.all(
@@ -52,7 +52,7 @@ export async function planDownload(
       }
       const sources = picked
         ? picked.map(localSource)
-        : await remoteFiles(model, component, { precision, adapters, client, signal });
+        : await remoteFiles(model, component, precision, context);
       const files = sources.map(({ name, size }) => ({ name, bytes: size }));
       const bytesTotal = bytesOf(files);
       const begun = await begunOf(model, component, precision, sources);
@@ -124,23 +124,15 @@ async function begunOf(
 }
 
 async function remoteFiles(
-  model: ManagedModel,
+  { manifest, adapters: before }: ManagedModel,
   component: ComponentId,
-  {
-    precision,
-    adapters,
-    client,
-    signal,
-  }: Pick<PlanContext, 'adapters' | 'client'> & {
-    readonly precision: Precision;
-    readonly signal: AbortSignal | undefined;
-  },
+  precision: Precision,
+  { adapters = before, client, signal }: PlanContext,
 ) {
-  const own = (source: ComponentSource) => source.component === component;
-  const fetched = model.manifest.sources.find(own)?.fetched;
+  const fetched = manifest.sources.find((source) => source.component === component)?.fetched;
   try {
     return await Promise.all(
-      filesOf(model.manifest, component, precision, adapters).map(async (file) => {
+      filesOf(manifest, component, precision, adapters).map(async (file) => {
         const { size, identity } = await client.file(file, signal);
         return { name: `${file.repository}/${file.path}`, size: fetched ?? size, identity };
       }),

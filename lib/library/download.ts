@@ -1,6 +1,5 @@
 import {
   type ComponentId,
-  type ErrorCode,
   isFaster,
   KinoraError,
   type PauseReason,
@@ -22,26 +21,27 @@ import {
   startingOver,
 } from '../weights/store';
 import { checkPlainFiles } from './add-tool';
-import { localFolder } from './check-added';
 import type { HashThread, LibraryEnvironment } from './environment';
-import { isLocal, type LocalFiles } from './local-files';
+import { isLocal, type LocalFiles, localSource } from './local-files';
 import type { ManagedModel } from './managed-model';
-import { isWithheld, type OpenedFile, openFiles, openHeaders } from './sources';
+import { folderOfFiles, isWithheld, type OpenedFile, openFiles, openHeaders } from './sources';
 import { dropUnfinished } from './upkeep';
 
 const firstWaitMs = 15_000;
 const longestWaitMs = 300_000;
 
-interface OpenedPart extends CheckedPart {
+/** A part whose header was read and checked. */
+interface OpenedPart {
+  readonly files: readonly OpenedFile[];
   readonly sources: readonly ByteSource[];
+  /** What becomes of its tensors; absent where its files are stored as they are. */
+  readonly checked?: CheckedPart;
 }
 
 /** The download and conversion of one model in this tab, from its first part to its last. */
 export class Download {
   readonly #controllers = new Map<ComponentId, AbortController>();
-  /** Parts whose header was read and checked. */
   readonly #opened = new Map<ComponentId, OpenedPart>();
-  readonly #openedFiles = new Map<ComponentId, readonly OpenedFile[]>();
   /** The part that is worked on now, and the end of that work. */
   #working: { readonly component: ComponentId; readonly end: Promise<unknown> } | undefined;
   readonly #cancels: Promise<void>[] = [];
@@ -103,7 +103,7 @@ export class Download {
 
   queue(component: ComponentId): void {
     // Sources that were opened before are bound to the earlier signal.
-    this.#forget(component);
+    this.#opened.delete(component);
     this.#controllers.set(component, new AbortController());
     this.model.dispatch(component, { type: 'queued' });
   }
@@ -133,15 +133,9 @@ export class Download {
   #next(unopened = false): ComponentId | undefined {
     for (const { component, status } of this.model.parts) {
       if (component === 'configuration' || status !== 'waiting') continue;
-      const opened = this.#opened.has(component) || this.#openedFiles.has(component);
-      if (!unopened || !opened) return component;
+      if (!unopened || !this.#opened.has(component)) return component;
     }
     return undefined;
-  }
-
-  #forget(component: ComponentId): void {
-    this.#opened.delete(component);
-    this.#openedFiles.delete(component);
   }
 
   async #configure(): Promise<void> {
@@ -152,7 +146,7 @@ export class Download {
     if (this.model.part(component).status === 'waiting') {
       const picked = this.local.get(component);
       if (picked && this.model.stored.some((stored) => stored.component === component)) {
-        this.#plan = await installation.plan(localFolder(picked));
+        this.#plan = await installation.plan(folderOfFiles(picked, localSource));
         return;
       }
       await this.#installConfiguration();
@@ -194,77 +188,73 @@ export class Download {
     this.#complete(component, installed.sources, installed.bytesStored);
   }
 
-  /** Reads the headers of a part and checks them. */
-  async #look(component: ComponentId, signal: AbortSignal): Promise<void> {
-    if (isConverted(component)) await this.#open(component, signal);
-    else await this.#openPlain(component, signal);
-  }
-
-  /** Opens files that are stored as they are, and checks them. */
-  async #openPlain(component: ComponentId, signal: AbortSignal): Promise<readonly OpenedFile[]> {
-    const known = this.#openedFiles.get(component);
-    if (known) return known;
-    const files = await openFiles(this, component, signal);
-    await checkPlainFiles(component, files, this.environment);
-    signal.throwIfAborted();
-    this.#openedFiles.set(component, files);
-    const bytesTotal = files.reduce((sum, { source }) => sum + source.size, 0);
-    this.model.dispatch(component, { type: 'sized', bytesTotal });
-    return files;
-  }
-
-  /** Opens a part whose weights are converted, and checks every tensor of it. */
-  async #open(component: ComponentId, signal: AbortSignal): Promise<OpenedPart> {
+  /** Opens the files of a part, and reads and checks their headers. */
+  async #look(component: ComponentId, signal: AbortSignal): Promise<OpenedPart> {
     const known = this.#opened.get(component);
     if (known) return known;
-    const plan = this.#plan;
-    if (!plan) throw new KinoraError('MODEL_FILE_MISSING', 'The configuration is missing.');
-    const opened = await openFiles(this, component, signal);
-    const { weights, headers } = await openHeaders(opened.map(({ source }) => source));
+    const files = await openFiles(this, component, signal);
+    const part = isConverted(component)
+      ? await this.#check(component, files)
+      : await this.#checkPlain(component, files);
     signal.throwIfAborted();
-    const checked = plan.check(component, headers, this.precision);
-    const [file] = weights;
-    const needed = checked.needsPart && file ? neededPart(file, checked.tensors) : null;
-    const sources = needed ? [needed.source] : weights;
-    const part = { ...checked, ...(needed && { tensors: needed.tensors }), sources };
     this.#opened.set(component, part);
-    const bytesTotal = sources.reduce((sum, { size }) => sum + size, 0);
+    const bytesTotal = part.sources.reduce((sum, { size }) => sum + size, 0);
     this.model.dispatch(component, { type: 'sized', bytesTotal });
     return part;
   }
 
-  async #install(component: ComponentId, signal: AbortSignal): Promise<void> {
-    if (isConverted(component)) {
-      const home = this.model.homeOf(component);
-      if (home === this.model.manifest.id) return this.#convert(component, signal);
-      const work = () => this.#convert(component, signal);
-      if (await this.environment.tryLock(modelLock(home), work)) return;
-      const sentence = `${home} has the same files, and is in use: another download, or a video, has to end first.`;
-      throw new KinoraError('MODEL_BUSY', sentence);
-    }
-    const files = await this.#openPlain(component, signal);
-    await this.onBegin();
-    this.model.dispatch(component, { type: 'started' });
-    await this.#keepFiles(component, files, signal);
+  async #checkPlain(component: ComponentId, files: readonly OpenedFile[]): Promise<OpenedPart> {
+    await checkPlainFiles(component, files, this.environment);
+    return { files, sources: files.map(({ source }) => source) };
   }
 
-  async #convert(component: ComponentId, signal: AbortSignal): Promise<void> {
-    const { model, precision } = this;
-    const part = await this.#open(component, signal);
-    const folder = model.folder.folder(component);
+  /** Checks every tensor of a part whose weights are converted. */
+  async #check(component: ComponentId, files: readonly OpenedFile[]): Promise<OpenedPart> {
+    const plan = this.#plan;
+    if (!plan) throw new KinoraError('MODEL_FILE_MISSING', 'The configuration is missing.');
+    const { weights, headers } = await openHeaders(files.map(({ source }) => source));
+    const checked = plan.check(component, headers, this.precision);
+    const [file] = weights;
+    const needed = checked.needsPart && file ? neededPart(file, checked.tensors) : null;
+    if (!needed) return { files, sources: weights, checked };
+    return { files, sources: [needed.source], checked: { ...checked, tensors: needed.tensors } };
+  }
+
+  async #install(component: ComponentId, signal: AbortSignal): Promise<void> {
+    const home = this.model.homeOf(component);
+    const work = () => this.#store(component, signal);
+    if (!isConverted(component) || home === this.model.manifest.id) return work();
+    if (await this.environment.tryLock(modelLock(home), work)) return;
+    const sentence = `${home} has the same files, and is in use: another download, or a video, has to end first.`;
+    throw new KinoraError('MODEL_BUSY', sentence);
+  }
+
+  async #store(component: ComponentId, signal: AbortSignal): Promise<void> {
+    const { files, sources, checked } = await this.#look(component, signal);
     // A change between hub and local file was asked for: it needs no notice.
-    const begun = await installProgress(folder);
-    const otherOrigin = begun?.sources.some(isLocal) === !part.sources.some(isLocal);
+    const begun = checked && (await installProgress(this.model.folder.folder(component)));
+    const otherOrigin = begun?.sources.some(isLocal) === !sources.some(isLocal);
     signal.throwIfAborted();
     await this.onBegin();
-    model.dispatch(component, { type: 'started' });
+    this.model.dispatch(component, { type: 'started' });
+    if (!checked) return this.#keepFiles(component, files, signal);
+    await this.#convert(component, { ...checked, sources }, signal, otherOrigin);
+  }
+
+  async #convert(
+    component: ComponentId,
+    part: CheckedPart & Pick<OpenedPart, 'sources'>,
+    signal: AbortSignal,
+    otherOrigin: boolean,
+  ): Promise<void> {
+    const { model, precision, environment } = this;
     // Parts are installed one after the other, so one thread serves all.
-    this.#hashing ??= this.environment.startHash?.();
+    this.#hashing ??= environment.startHash?.();
     const { bytesStored, sources } = await installComponent({
       ...part,
       ...(this.#hashing && { hash: this.#hashing.hash }),
-      ...(this.environment.unitLimit !== undefined && { limit: this.environment.unitLimit }),
-      folder,
+      ...(environment.unitLimit !== undefined && { limit: environment.unitLimit }),
+      folder: model.folder.folder(component),
       component,
       precision,
       signal,
@@ -312,7 +302,7 @@ export class Download {
           () => work(signal),
           signal,
           ({ message }) => {
-            this.#forget(component);
+            this.#opened.delete(component);
             const notice = `${message} It starts over.`;
             this.model.dispatch(component, { type: 'restarted', notice });
           },
@@ -321,7 +311,7 @@ export class Download {
       } catch (thrown) {
         if (signal.aborted) return;
         // All sources are opened anew: a file may have moved.
-        this.#forget(component);
+        this.#opened.delete(component);
         const error = toKinoraError(thrown);
         if (error.code === 'STORAGE_FULL') return this.#storageFull(component, error);
         if (!isTransient(error)) {
@@ -329,21 +319,12 @@ export class Download {
           throw error;
         }
         if (this.model.part(component).bytesDone > before) waitMs = firstWaitMs;
-        await this.#waitForNetwork(component, error, waitMs, signal);
+        this.model.dispatch(component, { type: 'paused', by: 'network', error: error.toRecord() });
+        await this.environment.online(waitMs, signal);
         if (signal.aborted) return;
+        this.model.dispatch(component, { type: 'queued' });
       }
     }
-  }
-
-  async #waitForNetwork(
-    component: ComponentId,
-    error: KinoraError,
-    waitMs: number,
-    signal: AbortSignal,
-  ): Promise<void> {
-    this.model.dispatch(component, { type: 'paused', by: 'network', error: error.toRecord() });
-    await this.environment.online(waitMs, signal);
-    if (!signal.aborted) this.model.dispatch(component, { type: 'queued' });
   }
 
   /** One part found the storage full, so no other can go on either. */
@@ -356,10 +337,7 @@ export class Download {
   }
 }
 
-/** Failures of the connection: they end by themselves. */
-const transientCodes: readonly ErrorCode[] = ['HUB_UNREACHABLE', 'HUB_BUSY'];
-
-/** Whether a failure may end by itself, so that another attempt is worth making. */
+/** Whether a failure is one of the connection: it may end by itself, so that another attempt is worth making. */
 export function isTransient({ code }: KinoraError): boolean {
-  return transientCodes.includes(code);
+  return code === 'HUB_UNREACHABLE' || code === 'HUB_BUSY';
 }

@@ -52,29 +52,13 @@ function otherTabs(): LibraryChannel {
   };
 }
 
-function withLock<T>(name: string, work: () => Promise<T>): Promise<T> {
-  return navigator.locks.request(name, work);
-}
-
-async function tryLock<T>(name: string, work: () => Promise<T>) {
-  return navigator.locks.request(name, { ifAvailable: true }, async (lock) =>
-    lock ? { value: await work() } : null,
-  );
-}
-
 /** Resolves with the next connection, after the time, or when the wait is ended. */
 function online(afterMs: number, signal: AbortSignal): Promise<void> {
+  const over = AbortSignal.any([signal, AbortSignal.timeout(afterMs)]);
   return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      self.removeEventListener('online', done);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, afterMs);
-    self.addEventListener('online', done);
-    signal.addEventListener('abort', done);
-    if (signal.aborted) done();
+    self.addEventListener('online', () => resolve(), { once: true, signal: over });
+    over.addEventListener('abort', () => resolve());
+    if (over.aborted) resolve();
   });
 }
 
@@ -131,8 +115,11 @@ export function startLibrary({ families, startHashThread }: LibraryParts): void 
         const atLeast = quota - usage === mostReportedFree;
         return { usage, quota, persistent, ...(atLeast && { atLeast }) };
       },
-      tryLock,
-      withLock,
+      tryLock: (name, work) =>
+        navigator.locks.request(name, { ifAvailable: true }, async (lock) =>
+          lock ? { value: await work() } : null,
+        ),
+      withLock: (name, work) => navigator.locks.request(name, work),
       startHash: () => startHash(startHashThread()),
       whenFree: (name) => navigator.locks.request(name, { mode: 'shared' }, () => undefined),
       channel: otherTabs(),

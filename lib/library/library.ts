@@ -14,6 +14,7 @@ import {
   partOfTool,
   type StorageReport,
   type ToolEntry,
+  type ToolManifest,
 } from '../contract';
 import type { LoraFacts } from '../pipeline/installation';
 import { blobFile } from '../weights/formats/source';
@@ -104,10 +105,7 @@ export class Library implements LibraryApi {
       models,
     });
     await writeAddedModel(models.folder(manifest.id), manifest);
-    const model = this.#registry.add({ manifest, base: null }, 'added');
-    await model.refresh();
-    this.#environment.channel.post({ type: 'changed' });
-    return model.entry();
+    return this.#added(this.#registry.add({ manifest, base: null }, 'added'));
   }
 
   async addTool(source: ModelSource): Promise<ToolEntry> {
@@ -115,10 +113,13 @@ export class Library implements LibraryApi {
     const client = this.#hubs.brief();
     const manifest = await addedTool(source, client, this.#registry.ids);
     await writeAddedModel(this.#environment.tools.folder(manifest.id), manifest);
-    const tool = this.#registry.addTool(manifest, 'added');
-    await tool.refresh();
+    return this.#added(this.#registry.addTool(manifest, 'added'));
+  }
+
+  async #added<M extends ToolManifest>(model: ManagedModel<M>) {
+    await model.refresh();
     this.#environment.channel.post({ type: 'changed' });
-    return tool.entry();
+    return model.entry();
   }
 
   async forgetModel(id: string): Promise<void> {

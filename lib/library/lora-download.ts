@@ -4,19 +4,11 @@ import {
   type Licence,
   type LoraEntry,
   noiseOfName,
-  type StorageReport,
   toKinoraError,
 } from '../contract';
 import type { LoraFacts } from '../pipeline/installation';
 import type { ByteSource } from '../weights/formats/source';
-import {
-  type HubAddress,
-  type HubClient,
-  hubByteSource,
-  onlyLora,
-  otherOfPair,
-  parseAddress,
-} from '../weights/hub';
+import { type HubClient, hubByteSource, lorasAt, parseAddress } from '../weights/hub';
 import {
   createSourceHash,
   fetchFile,
@@ -27,6 +19,7 @@ import {
 } from '../weights/store';
 import { isTransient } from './download';
 import { gibibytes } from './download-plan';
+import type { LibraryEnvironment } from './environment';
 import { localSource } from './local-files';
 import { listLoras, loraLock, readLora, removeLora, writeLora } from './loras';
 import { licenceOf, unknownLicence } from './sources';
@@ -36,7 +29,7 @@ export type LoraSource = { readonly address: string } | { readonly file: File };
 
 /** Dependencies of the download of a LoRA. */
 export interface LoraContext {
-  readonly folder: StoreFolder;
+  readonly environment: Pick<LibraryEnvironment, 'loras' | 'storage' | 'tryLock'>;
   readonly client: HubClient;
   /** Finds the file: it gives up soon, as a person waits for it. */
   readonly lookup: HubClient;
@@ -44,12 +37,6 @@ export interface LoraContext {
   readonly inspect: (source: ByteSource, name: string) => Promise<LoraFacts>;
   readonly onProgress: (name: string, bytesDone: number, bytesTotal: number) => void;
   readonly signal: AbortSignal;
-  readonly storage: () => Promise<StorageReport>;
-  /** Runs the work under the exclusive lock; null when it is held. */
-  readonly tryLock: <T>(
-    name: string,
-    work: () => Promise<T>,
-  ) => Promise<{ readonly value: T } | null>;
 }
 
 /**
@@ -66,13 +53,14 @@ export function fetchLora(source: LoraSource, context: LoraContext): Promise<Lor
 }
 
 async function fetchOnce(source: LoraSource, context: LoraContext): Promise<LoraEntry> {
-  const { folder, signal } = context;
+  const { environment, signal } = context;
+  const { loras: folder } = environment;
   const opened = await open(source, context);
   const facts = await context.inspect(opened.bytes, opened.fileName || opened.label);
   for (;;) {
     const free = await findPlace(folder, opened, signal);
     if (typeof free !== 'string') return free;
-    const kept = await context.tryLock(loraLock(free), async () => {
+    const kept = await environment.tryLock(loraLock(free), async () => {
       // Another tab may have added one of this name meanwhile.
       if (await readLora(folder, free)) return null;
       return keep(opened, free, facts, context);
@@ -92,7 +80,8 @@ async function keep(
   facts: LoraFacts,
   context: LoraContext,
 ): Promise<LoraEntry> {
-  const { folder, signal, onProgress } = context;
+  const { environment, signal, onProgress } = context;
+  const { loras: folder } = environment;
   const { bytes: source } = opened;
   const { size: bytes } = source;
   try {
@@ -100,13 +89,15 @@ async function keep(
     const fetching = { source, hash: await createSourceHash(), signal };
     const report = (done: number) => onProgress(name, done, bytes);
     const sha256 = await fetchFile(folder, name, fetching, report);
-    const same = await sameLora(folder, opened, sha256);
+    const { label, licence } = opened;
+    const same = (await listLoras(folder)).find(
+      (entry) => entry.source === label && entry.bytes === bytes && entry.sha256 === sha256,
+    );
     if (same) {
       await removeLora(folder, name);
       return same;
     }
     const addedAt = new Date().toISOString();
-    const { label, licence } = opened;
     const { rank, base, noise, triggerWords } = facts;
     const fixed = { rank, base, ...(noise && { noise }), triggerWords, addedAt };
     const entry = { name, bytes, sha256, source: label, licence, ...fixed };
@@ -120,8 +111,12 @@ async function keep(
 }
 
 /** @throws KinoraError `STORAGE_FULL` with the numbers */
-async function requireRoom(name: string, bytes: number, { storage }: LoraContext): Promise<void> {
-  const { usage, quota } = await storage();
+async function requireRoom(
+  name: string,
+  bytes: number,
+  { environment }: LoraContext,
+): Promise<void> {
+  const { usage, quota } = await environment.storage();
   const free = Math.max(0, quota - usage);
   if (bytes <= free) return;
   throw new KinoraError(
@@ -158,7 +153,7 @@ async function open(
     return { licence: unknownLicence, label, fileName, bytes, local: false };
   }
   const { repository, revision } = address;
-  const [path] = await pathsOf(address, lookup, signal);
+  const [path] = await lorasAt(lookup, address, signal);
   const file = await lookup.file({ repository, path, revision }, signal);
   const fileName = nameOfPath(path);
   return {
@@ -170,26 +165,13 @@ async function open(
   };
 }
 
-async function pathsOf(
-  address: HubAddress,
-  client: HubClient,
-  signal?: AbortSignal,
-): Promise<readonly [string, string?]> {
-  const { repository, revision } = address;
-  return address.kind === 'file'
-    ? [address.path]
-    : await onlyLora(client, repository, revision, signal);
-}
-
 /** Address of the other file of a pair; null where the source is no pair of a repository. */
 export async function findOther(source: LoraSource, client: HubClient): Promise<LoraSource | null> {
   if ('file' in source) return null;
   const address = parseAddress(source.address, client.base);
   if (address.kind === 'link') return null;
-  const { repository, revision } = address;
-  const [path] = await pathsOf(address, client);
-  const other = await otherOfPair(client, { repository, path, revision });
-  return other === null ? null : { address: client.fileUrl(repository, revision, other) };
+  const [, other] = await lorasAt(client, address);
+  return other ? { address: client.fileUrl(address.repository, address.revision, other) } : null;
 }
 
 /** A file's name, with the word of its folder where only that tells its half of a pair. */
@@ -197,10 +179,6 @@ function nameOfPath(path: string): string {
   const name = path.split('/').at(-1) ?? path;
   const noise = noiseOfName(name) ? undefined : noiseOfName(path)?.noise;
   return noise ? name.replace(/(\.safetensors)?$/i, `-${noise}-noise$1`) : name;
-}
-
-function stemOf({ fileName }: OpenedLora): string {
-  return fileName.replace(/\.safetensors$/i, '').replaceAll(/[^\w.() +-]+/g, '_') || 'lora';
 }
 
 /**
@@ -212,7 +190,8 @@ async function findPlace(
   opened: OpenedLora,
   signal: AbortSignal,
 ): Promise<LoraEntry | string> {
-  const stem = stemOf(opened);
+  const bare = opened.fileName.replace(/\.safetensors$/i, '');
+  const stem = bare.replaceAll(/[^\w.() +-]+/g, '_') || 'lora';
   for (let n = 1; ; n++) {
     const name = `${n === 1 ? stem : `${stem}-${n}`}.safetensors`;
     const other = await readLora(folder, name);
@@ -226,13 +205,4 @@ async function findPlace(
       : opened.bytes.sha256;
     if (sha256 === other.sha256) return other;
   }
-}
-
-/** The LoRA of the library that this one is, when it comes from the same place. */
-async function sameLora(folder: StoreFolder, opened: OpenedLora, sha256: string) {
-  const { label, bytes } = opened;
-  const entries = await listLoras(folder);
-  return entries.find(
-    (entry) => entry.source === label && entry.bytes === bytes.size && entry.sha256 === sha256,
-  );
 }

@@ -76,7 +76,6 @@ export class LoraLibrary {
     clients: Pick<LoraContext, 'client' | 'lookup'>,
     models: readonly LoraBase[],
   ): Promise<LoraEntry> {
-    const { loras: folder, tryLock, storage } = this.environment;
     const stop = new AbortController();
     let shown = 'address' in source ? bareAddress(source.address) : source.file.name;
     const show = (name: string, bytesDone: number, bytesTotal: number) => {
@@ -86,10 +85,8 @@ export class LoraLibrary {
       this.onChange();
     };
     const fetching = fetchLora(source, {
-      folder,
+      environment: this.environment,
       ...clients,
-      tryLock,
-      storage,
       signal: stop.signal,
       inspect: async (bytes, name) =>
         inspectLora(await openLoraFile({ ...bytes, name }), name, models),

@@ -25,15 +25,17 @@ function add(source: LoraSource, attempts = 4, lock = now().tryLock, freeBytes =
   const policy = { firstDelayMs: 1, longestDelayMs: 2, attempts };
   const client = new HubClient(now().hub.url, { policy });
   return fetchLora(source, {
-    folder: now().loras,
+    environment: {
+      loras: now().loras,
+      storage: async () => ({ usage: 0, quota: freeBytes, persistent: true }),
+      tryLock: lock,
+    },
     client,
     lookup: client,
     signal: new AbortController().signal,
     inspect: async (bytes, name) =>
       inspectLora(await openLoraFile({ ...bytes, name }), name, models),
     onProgress: () => undefined,
-    storage: async () => ({ usage: 0, quota: freeBytes, persistent: true }),
-    tryLock: lock,
   });
 }
 

@@ -11,7 +11,7 @@ import type { LoraBase, LoraFacts } from '../pipeline/installation';
 import type { SafetensorsCheckpoint } from '../weights/formats/checkpoint';
 import { triggerWords } from '../weights/lora-metadata';
 import { removeFetched } from '../weights/store/fetched-file';
-import type { StoreFolder } from '../weights/store/folder';
+import { readRecord, type StoreFolder } from '../weights/store/folder';
 import { opfsFolder } from '../weights/store/opfs';
 import type { LibraryEnvironment } from './environment';
 
@@ -49,15 +49,8 @@ export async function listLoras(folder: StoreFolder): Promise<readonly LoraEntry
 
 /** One LoRA; null when it is not there, or not whole. */
 export async function readLora(folder: StoreFolder, name: string): Promise<LoraEntry | null> {
-  const text = await folder.readText(recordName(name));
-  if (text === null) return null;
-  try {
-    const entry = entrySchema.parse(JSON.parse(text));
-    return (await folder.open(name))?.size === entry.bytes ? entry : null;
-  } catch {
-    // A damaged entry is no LoRA.
-    return null;
-  }
+  const entry = await readRecord(folder, recordName(name), entrySchema.parse);
+  return entry && (await folder.open(name))?.size === entry.bytes ? entry : null;
 }
 
 /** Writes the record of an adapter, once its file is complete. */

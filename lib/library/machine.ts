@@ -1,18 +1,12 @@
 import type { ComponentId, ErrorRecord, PartState, PauseReason } from '../contract';
-
-/** Bytes of a part; see {@link PartState}. */
-export interface PartBytes {
-  readonly bytesDone: number;
-  readonly bytesTotal: number;
-  readonly bytesStored: number;
-}
+import type { InstallProgress } from '../weights/store';
 
 /** Everything that can happen to a part of a model. */
 export type PartEvent =
   /** A download was asked for, also in the place of what is there; it waits for its turn. */
   | { readonly type: 'queued' }
   | { readonly type: 'started' }
-  | ({ readonly type: 'progress' } & PartBytes)
+  | ({ readonly type: 'progress' } & InstallProgress)
   /** Something to know that changes nothing: the server is waited for, or files were left out. */
   | { readonly type: 'noticed'; readonly notice: string }
   | { readonly type: 'paused'; readonly by: PauseReason; readonly error?: ErrorRecord }
@@ -24,7 +18,7 @@ export type PartEvent =
   /** Cancelled, deleted, or found to be damaged. */
   | { readonly type: 'removed'; readonly error?: ErrorRecord }
   /** A download of before this worker, or of another tab, did not come to its end. */
-  | ({ readonly type: 'interrupted' } & Omit<PartBytes, 'bytesTotal'> & {
+  | ({ readonly type: 'interrupted' } & Omit<InstallProgress, 'bytesTotal'> & {
         /** Null where nothing had come yet. */
         readonly bytesTotal: number | null;
       })
@@ -70,11 +64,8 @@ export function advancePart(part: PartState, event: PartEvent): PartState {
     case 'restarted':
       if (!active) return part;
       return {
-        component,
+        ...absentPart(component, bytesTotal),
         status,
-        bytesDone: 0,
-        bytesTotal,
-        bytesStored: 0,
         notice: event.notice,
         restartNotice: event.notice,
       };

@@ -6,7 +6,7 @@ import {
   type ToolManifest,
   toolSchema,
 } from '../contract';
-import type { StoreFolder } from '../weights/store/folder';
+import { readRecord, type StoreFolder } from '../weights/store/folder';
 
 const choicesFile = 'library.json';
 
@@ -31,13 +31,7 @@ export const choicesLock = 'kinora:library';
 
 /** Reads the choices; what cannot be understood counts as never made. */
 export async function readChoices(folder: StoreFolder): Promise<Choices> {
-  const text = await folder.readText(choicesFile);
-  try {
-    return schema.parse(JSON.parse(text ?? '{}'));
-  } catch {
-    // A damaged file is as if nothing was chosen.
-    return schema.parse({});
-  }
+  return (await readRecord(folder, choicesFile, schema.parse)) ?? schema.parse({});
 }
 
 /** Replaces what {@link readChoices} reads. */
@@ -55,7 +49,7 @@ export async function addedModels(models: StoreFolder): Promise<readonly ModelMa
 
 /** The language models that the user has added. */
 export async function addedTools(tools: StoreFolder): Promise<readonly ToolManifest[]> {
-  return addedTo(tools, (json) => toolSchema.parse(json));
+  return addedTo(tools, toolSchema.parse);
 }
 
 async function addedTo<M extends ToolManifest>(
@@ -64,14 +58,8 @@ async function addedTo<M extends ToolManifest>(
 ): Promise<readonly M[]> {
   const manifests: M[] = [];
   for (const id of await root.folders()) {
-    const text = await root.folder(id).readText(manifestFile);
-    if (text === null) continue;
-    try {
-      const manifest = parse(JSON.parse(text));
-      if (manifest.id === id) manifests.push(manifest);
-    } catch {
-      // Written by another version of Kinora, perhaps: it can be added again.
-    }
+    const manifest = await readRecord(root.folder(id), manifestFile, parse);
+    if (manifest?.id === id) manifests.push(manifest);
   }
   return manifests;
 }

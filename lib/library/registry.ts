@@ -28,17 +28,15 @@ import { shareParts } from './sources';
 
 /** The models there are, as they lie on disk, and what the user has chosen for each. */
 export class ModelRegistry {
-  readonly #environment: LibraryEnvironment;
-  readonly #onChange: () => void;
   readonly #models = new Map<string, ManagedModel<ModelManifest>>();
   readonly #tools = new Map<string, ManagedModel>();
   #choices: Choices = { hub: null, hubToken: null, precision: {}, adapter: {}, wanted: {} };
 
   /** @param onChange called after each change of a model */
-  constructor(environment: LibraryEnvironment, onChange: () => void) {
-    this.#environment = environment;
-    this.#onChange = onChange;
-  }
+  constructor(
+    readonly environment: LibraryEnvironment,
+    readonly onChange: () => void,
+  ) {}
 
   get choices(): Choices {
     return this.#choices;
@@ -99,7 +97,7 @@ export class ModelRegistry {
   async load(): Promise<void> {
     await this.reloadChoices();
     for (const tool of [...languageModels, ...finishers]) this.addTool(tool, 'listed');
-    for (const listed of await this.#environment.listed()) this.add(listed, 'listed');
+    for (const listed of await this.environment.listed()) this.add(listed, 'listed');
     // All models that share an unfinished part decide which of them it belongs to.
     for (const model of [...this.models, ...this.tools]) await model.refresh();
     await this.#addAdded();
@@ -108,7 +106,7 @@ export class ModelRegistry {
   /** Reads what another tab has changed, of every model that this tab does not work on. */
   async reload(worksOn: (id: string) => boolean): Promise<void> {
     await this.reloadChoices();
-    const { models, tools } = this.#environment;
+    const { models, tools } = this.environment;
     const added = [...(await addedModels(models)), ...(await addedTools(tools))];
     for (const model of [...this.models, ...this.tools]) {
       const { id } = model.manifest;
@@ -123,15 +121,15 @@ export class ModelRegistry {
   /** Lists a model; what is on disk of it is read with its first `refresh`. */
   add(listed: ListedModel, origin: 'listed' | 'added'): ManagedModel<ModelManifest> {
     const { id } = listed.manifest;
-    const { models } = this.#environment;
+    const { models } = this.environment;
     const folder = storeOfModel(models, listed.manifest);
     const { components } = listed.manifest;
     // Without these it cannot run.
     const own = components.filter(({ faster }) => !faster).map((component) => component.id);
     const needed = ['configuration', ...own];
     const model = isBundled(listed.manifest)
-      ? new ManagedModel(listed, 'bundled', [], folder, this.#onChange)
-      : new ManagedModel(listed, origin, needed, folder, this.#onChange, () =>
+      ? new ManagedModel(listed, 'bundled', [], folder, this.onChange)
+      : new ManagedModel(listed, origin, needed, folder, this.onChange, () =>
           this.#installationOf(listed.manifest),
         );
     model.sharing = (component) => {
@@ -146,10 +144,10 @@ export class ModelRegistry {
   /** As {@link add}. */
   addTool(manifest: ToolManifest, origin: 'listed' | 'added'): ManagedModel {
     const { id } = manifest;
-    const folder = this.#environment.tools.folder(id);
+    const folder = this.environment.tools.folder(id);
     const listed = { manifest, base: null };
     const part = partOfTool(manifest);
-    const tool = new ManagedModel(listed, origin, [part], folder, this.#onChange);
+    const tool = new ManagedModel(listed, origin, [part], folder, this.onChange);
     this.#tools.set(id, tool);
     this.#apply(this.#choices);
     return tool;
@@ -175,7 +173,7 @@ export class ModelRegistry {
 
   /** Changes the choices as they are on disk: another tab may have made some meanwhile. */
   async choose(change: (choices: Choices) => Choices): Promise<void> {
-    const { models, withLock } = this.#environment;
+    const { models, withLock } = this.environment;
     await withLock(choicesLock, async () => {
       this.#apply(change(await readChoices(models)));
       await writeChoices(models, this.#choices);
@@ -217,7 +215,7 @@ export class ModelRegistry {
   }
 
   async reloadChoices(): Promise<void> {
-    const { models, withLock } = this.#environment;
+    const { models, withLock } = this.environment;
     // While a file is replaced, some browsers have none to read.
     this.#apply(await withLock(choicesLock, () => readChoices(models)));
   }
@@ -242,11 +240,11 @@ export class ModelRegistry {
   }
 
   #installationOf(manifest: ModelManifest) {
-    return familyOf(this.#environment.families, manifest).installation;
+    return familyOf(this.environment.families, manifest).installation;
   }
 
   async #addAdded(): Promise<void> {
-    const { models } = this.#environment;
+    const { models } = this.environment;
     for (const manifest of await addedModels(models)) {
       if (this.find(manifest.id)) continue;
       const folder = models.folder(manifest.id);
@@ -258,7 +256,7 @@ export class ModelRegistry {
       if (JSON.stringify(shared.components) !== before) await writeAddedModel(folder, shared);
       await this.add({ manifest: shared, base: null }, 'added').refresh();
     }
-    for (const manifest of await addedTools(this.#environment.tools)) {
+    for (const manifest of await addedTools(this.environment.tools)) {
       if (!this.find(manifest.id)) await this.addTool(manifest, 'added').refresh();
     }
   }

@@ -12,7 +12,12 @@ import {
   sourcesFor,
 } from '../contract';
 import { isConverted } from '../pipeline/installation';
-import { type ByteSource, type ModelFolder, parseModelJson } from '../weights/formats/source';
+import {
+  type ByteSource,
+  folderFrom,
+  type ModelFolder,
+  parseModelJson,
+} from '../weights/formats/source';
 import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file';
 import { type HubClient, hubByteSource, type Listing, localByteSource } from '../weights/hub';
 import { loraStrength } from '../weights/lora-metadata';
@@ -87,7 +92,7 @@ export async function openFiles(
     files.map(async (file, i) => {
       const onBytes = (bytes: number) => model.received(component, bytes);
       const hubFile = await client.file(file, signal);
-      const remote = ending(hubByteSource(client, hubFile, { onBytes }), signal);
+      const remote = hubByteSource(client, hubFile, { onBytes });
       const announced = file.sha256 !== undefined && remote.sha256 !== null;
       if (announced && file.sha256 !== remote.sha256) {
         const sentence = `${file.path} of ${file.repository} is not the file that is meant.`;
@@ -95,7 +100,9 @@ export async function openFiles(
       }
       const folder = model.folder.folder(component);
       // Without a hash from the hub, the bytes must have the manifest's hash.
-      const known = { ...remote, sha256: remote.sha256 ?? file.sha256 ?? null };
+      const sha256 = remote.sha256 ?? file.sha256 ?? null;
+      const read = (start: number, end: number) => remote.read(start, end, signal);
+      const known = { ...remote, sha256, read };
       const source = isConverted(component)
         ? await keepStart(folder, i, known)
         : await storedInstead(environment.models, component, known);
@@ -210,11 +217,6 @@ function keptPath(component: ComponentId, path: string): string {
   return path.endsWith('.safetensors') ? checkerWeights : (path.split('/').at(-1) ?? path);
 }
 
-/** The same source, of which the short reads end with the signal as well. */
-function ending(source: ByteSource, signal: AbortSignal): ByteSource {
-  return { ...source, read: (start, end) => source.read(start, end, signal) };
-}
-
 /**
  * The configuration of a model, wherever it is: stored, beside its manifest, or on the hub, of which
  * only the few small files are read that are asked for.
@@ -250,19 +252,12 @@ export function folderOfFiles<F extends { readonly path: string }>(
   source: (file: F) => ByteSource | Promise<ByteSource>,
 ): ModelFolder {
   const find = (path: string) => files.find((file) => file.path === path);
-  async function open(path: string): Promise<ByteSource> {
-    const file = find(path);
-    if (!file) throw new KinoraError('MODEL_FILE_MISSING', `${path} is missing.`);
-    return source(file);
-  }
-  async function text(path: string): Promise<string> {
-    const file = await open(path);
-    return new TextDecoder().decode(await file.read(0, file.size));
-  }
-  return {
-    open,
-    text,
-    json: async (path) => parseModelJson(path, await text(path)),
-    exists: async (path) => find(path) !== undefined,
-  };
+  return folderFrom(
+    async (path) => {
+      const file = find(path);
+      if (!file) throw new KinoraError('MODEL_FILE_MISSING', `${path} is missing.`);
+      return source(file);
+    },
+    async (path) => find(path) !== undefined,
+  );
 }

@@ -5,18 +5,14 @@ import type { ManagedModel } from './managed-model';
 
 /** One tab of a browser works on a model; the others show how far it is. */
 export class Tabs {
-  readonly #environment: LibraryEnvironment;
   /** What this tab does with each model, one thing after the other. */
   readonly #turns = new Map<string, Promise<unknown>>();
   /** The models whose lock this tab holds, by id. */
   readonly #working = new Map<string, ManagedModel>();
-
   /** The models whose lock this tab waits for to be free. */
   readonly #followed = new Set<string>();
 
-  constructor(environment: LibraryEnvironment) {
-    this.#environment = environment;
-  }
+  constructor(readonly environment: LibraryEnvironment) {}
 
   /** Whether this tab works on a model. */
   worksOn(id: string): boolean {
@@ -47,7 +43,7 @@ export class Tabs {
 
   async #locked(model: ManagedModel, work: () => Promise<void>): Promise<void> {
     const { id } = model.manifest;
-    const acquired = await this.#environment.tryLock(modelLock(id), async () => {
+    const acquired = await this.environment.tryLock(modelLock(id), async () => {
       this.#working.set(id, model);
       model.onChange();
       try {
@@ -62,7 +58,7 @@ export class Tabs {
   /** Tells the other tabs how far this one is. */
   announce(): void {
     for (const [id, model] of this.#working) {
-      this.#environment.channel.post({ type: 'working', id, progress: progressOf(model.parts) });
+      this.environment.channel.post({ type: 'working', id, progress: progressOf(model.parts) });
     }
   }
 
@@ -77,7 +73,7 @@ export class Tabs {
     if (this.#followed.has(id)) return;
     this.#followed.add(id);
     // The lock of a tab that ends is released as well.
-    const free = this.#environment.whenFree(modelLock(id)).then(() => {
+    const free = this.environment.whenFree(modelLock(id)).then(() => {
       this.#followed.delete(id);
       return onFree();
     });

@@ -6,6 +6,7 @@ import {
   termsVersion,
 } from '../contract';
 import { opfsFolder, type StoreFolder } from '../weights/store';
+import { readRecord } from '../weights/store/folder';
 
 /** Name of the folder of the acceptance in the browser's private file system. */
 export const termsFolder = 'terms';
@@ -18,14 +19,8 @@ const recordFile = 'acceptance.json';
 export async function readAcceptance(
   folder: StoreFolder = opfsFolder(termsFolder),
 ): Promise<TermsAcceptance | null> {
-  const text = await folder.readText(recordFile);
-  if (text === null) return null;
-  try {
-    const record = termsAcceptanceSchema.parse(JSON.parse(text));
-    return record.version === termsVersion ? record : null;
-  } catch {
-    return null; // Then it is asked again.
-  }
+  const record = await readRecord(folder, recordFile, termsAcceptanceSchema.parse);
+  return record?.version === termsVersion ? record : null;
 }
 
 /** Records on this device that the present terms were accepted. @throws KinoraError `STORAGE_FULL` */

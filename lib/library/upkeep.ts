@@ -1,6 +1,6 @@
 import { type ComponentId, toKinoraError } from '../contract';
 import { deleteComponent, modelLock, readStoredComponent, verifyComponent } from '../weights/store';
-import { keptFiles } from '../weights/store/kept-start';
+import { isKeptStart } from '../weights/store/kept-start';
 import type { LibraryEnvironment } from './environment';
 import type { ManagedModel } from './managed-model';
 import type { Tabs } from './tabs';
@@ -56,19 +56,15 @@ export async function dropUnfinished(
   environment: LibraryEnvironment,
 ): Promise<void> {
   if (model.isWantedByOther(component)) return;
-  const home = model.homeOf(component);
-  if (home === model.manifest.id) return drop(model, component);
-  // A download of it for another model goes on.
-  await environment.tryLock(modelLock(home), () => drop(model, component));
-}
-
-async function drop(model: ManagedModel, component: ComponentId): Promise<void> {
   const folder = model.folder.folder(component);
-  if (!(await readStoredComponent(folder))) return deleteComponent(folder);
-  const names = new Set(await folder.list());
-  for (let i = 0; names.has(keptFiles(i).bytes); i++) {
-    for (const name of Object.values(keptFiles(i))) await folder.remove(name);
-  }
+  const drop = async () => {
+    if (!(await readStoredComponent(folder))) return deleteComponent(folder);
+    for (const name of await folder.list()) if (isKeptStart(name)) await folder.remove(name);
+  };
+  const home = model.homeOf(component);
+  if (home === model.manifest.id) return drop();
+  // A download of it for another model goes on.
+  await environment.tryLock(modelLock(home), drop);
 }
 
 /** The models that this tab compares with their checksums. */

@@ -1,4 +1,5 @@
 export * from './convert/blocks';
+export { type ElementType, ggmlType } from './convert/element-types';
 export * from './convert/elements';
 export * from './convert/quantise';
 export * from './formats/checkpoint';

@@ -8,7 +8,7 @@ import {
   type SourceFile,
 } from '../contract';
 import { ApiError, type WorkerImage, type WorkerJob, type WorkerLora } from '../contract/v3';
-import { HubClient, type HubOptions, hubByteSource, onlyLora, parseHub } from '../weights/hub';
+import { HubClient, type HubOptions, hubByteSource, lorasAt, parseHub } from '../weights/hub';
 import type { RetryPolicy } from '../weights/hub/retry';
 import { createSourceHash, readChecked, startingOver } from '../weights/store';
 import type { WorkerClient } from './client';
@@ -89,7 +89,7 @@ export class Adapters {
       );
     if (file !== null) return [{ name: path, file: await fetch(file), scale, noise }];
     const loras: LoraFile[] = [];
-    for (const one of await onlyLora(client, repository, revision, signal)) {
+    for (const one of await lorasAt(client, { kind: 'repository', repository, revision }, signal)) {
       // Its own name tells which half of a pair it is, and where one half is asked for the other is not.
       const own = one && noiseOfName(one)?.noise;
       if (one && (own ?? noise) === (noise ?? own))

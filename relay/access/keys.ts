@@ -9,13 +9,9 @@ import { keys, owners } from '../store/schema';
 import { type Caller, controlCaller, firstOwner, requireScope } from './caller';
 import { processControlToken } from './control';
 
+const prefixes = { api: 'kn', worker: 'kw', 'sign-in': 'ks' } as const;
 /** What a key opens: the API, the worker protocol, or the keys page (once). */
-type KeyKind = 'api' | 'worker' | 'sign-in';
-
-const prefixes = { api: 'kn', worker: 'kw', 'sign-in': 'ks' } as const satisfies Record<
-  KeyKind,
-  string
->;
+type KeyKind = keyof typeof prefixes;
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** Base-62 digits that hold 256 bits: 62⁴³ > 2²⁵⁶. */
 const secretDigits = 43;
@@ -209,7 +205,10 @@ export function createKeys(options: {
      */
     async signIn(token: string): Promise<{ owner: string; setCookie: string }> {
       const row = await signInRow(token);
-      const setCookie = sessionCookie(await sessionSecret(), row.id, secure);
+      // `keyId.until.mac`: the end in Unix seconds, with an HMAC over both. Revoking the key or token ends the session.
+      const text = `${row.id}.${Math.floor(Date.now() / 1000) + sessionSeconds}`;
+      const mac = sign(await sessionSecret(), text);
+      const setCookie = attributes(`${text}.${mac}`, sessionSeconds, secure);
       log.info({ keyId: row.id, owner: row.owner }, 'signed in');
       return { owner: row.owner, setCookie };
     },
@@ -222,7 +221,7 @@ export function createKeys(options: {
         await revokeRow(db, row.id, row.owner);
         rows.forget(row.id);
       }
-      return clearedCookie(secure);
+      return attributes('', 0, secure);
     },
 
     /**
@@ -294,11 +293,13 @@ function unauthorized(): ApiError {
   return new ApiError('UNAUTHORIZED', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
 }
 
+/** Makes a key: `<prefix>_<8-character id>_<256 random bits in base 62>`. */
 async function insertKey(db: Database, input: NewKey): Promise<{ key: string; row: KeyRow }> {
   await ensureOwner(db, input.owner);
   const inAnHour = input.kind === 'sign-in' ? new Date(Date.now() + signInMs) : null;
   const values = { expiresAt: inAnHour, ...input, scopes: scopesOf(input) };
-  const { id, key } = mintKey(input.kind);
+  const id = randomDigits(idDigits);
+  const key = `${prefixes[input.kind]}_${id}_${randomDigits(secretDigits)}`;
   const [row] = await db
     .insert(keys)
     .values({ ...values, id, hash: hashKey(key), last4: key.slice(-4) })
@@ -346,7 +347,7 @@ function recordOf(row: KeyRow): KeyRecord {
     kind: row.kind,
     owner: row.owner,
     name: row.name,
-    hint: hintOf(row.kind, row.id, row.last4),
+    hint: `${prefixes[row.kind]}_${row.id}…${row.last4}`,
     scopes: row.scopes,
     shared: row.shared,
     terms_version: row.termsVersion,
@@ -355,21 +356,6 @@ function recordOf(row: KeyRow): KeyRecord {
     revoked_at: row.revokedAt?.toISOString() ?? null,
     last_used_at: row.lastUsedAt?.toISOString() ?? null,
   };
-}
-
-/**
- * The `Set-Cookie` value of a new session: `keyId.until.mac`, the end in Unix seconds, with an HMAC-SHA256 over both.
- *
- * @param secret of the installation; a key for this one purpose is derived from it
- * @param keyId the key or sign-in token that was used: revoking it ends the session
- */
-function sessionCookie(secret: string, keyId: string, secure: boolean): string {
-  const text = `${keyId}.${Math.floor(Date.now() / 1000) + sessionSeconds}`;
-  return attributes(`${text}.${sign(secret, text)}`, sessionSeconds, secure);
-}
-
-function clearedCookie(secure: boolean): string {
-  return attributes('', 0, secure);
 }
 
 /** The signed-in key in a request's `Cookie` header; null for none, a wrong signature or a session that has ended. */
@@ -390,6 +376,7 @@ function attributes(value: string, maxAge: number, secure: boolean): string {
   return secure ? `${cookie}; Secure` : cookie;
 }
 
+/** HMAC-SHA256. @param secret of the installation; a key for this one purpose is derived from it */
 function sign(secret: string, text: string): string {
   const key = createHmac('sha256', secret).update('kinora session v1').digest();
   return createHmac('sha256', key).update(text).digest('base64url');
@@ -417,12 +404,6 @@ export function requireOwnOrigin(
   throw new ApiError('FORBIDDEN', 'The request did not come from a page of this Kinora.');
 }
 
-/** A new key: `<prefix>_<8-character id>_<256 random bits in base 62>`. */
-function mintKey(kind: KeyKind): { id: string; key: string } {
-  const id = randomDigits(idDigits);
-  return { id, key: `${prefixes[kind]}_${id}_${randomDigits(secretDigits)}` };
-}
-
 function idOfKey(key: string): string | null {
   return keyPattern.exec(key)?.[2] ?? null;
 }
@@ -436,11 +417,6 @@ export function sameText(left: string, right: string): boolean {
   // `timingSafeEqual` needs equal lengths, which hashes have.
   const [a, b] = [left, right].map((text) => createHash('sha256').update(text).digest());
   return a !== undefined && b !== undefined && timingSafeEqual(a, b);
-}
-
-/** How a key is shown in lists: `kn_abcd1234…wxyz`. */
-function hintOf(kind: KeyKind, id: string, last4: string): string {
-  return `${prefixes[kind]}_${id}…${last4}`;
 }
 
 function randomDigits(count: number): string {

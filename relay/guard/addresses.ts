@@ -2,6 +2,7 @@ import type { LookupAddress } from 'node:dns';
 import { lookup as systemLookup } from 'node:dns/promises';
 import type { LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { causesOf } from '../store/store';
 
 export class GuardError extends Error {
   override readonly name = 'GuardError';
@@ -57,23 +58,15 @@ const sentences: readonly (readonly [code: RegExp, rest: string, reason: GuardEr
  * socket's error.
  */
 export function toGuardError(thrown: unknown, host: string): GuardError {
-  for (const error of withCauses(thrown)) {
+  for (const error of causesOf(thrown)) {
     if (error instanceof GuardError) return error;
   }
-  for (const error of withCauses(thrown)) {
+  for (const error of causesOf(thrown)) {
     const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
     const known = sentences.find(([pattern]) => pattern.test(code));
     if (known) return new GuardError(known[2], `${host} ${known[1]}`, { cause: thrown });
   }
   return new GuardError('unreachable', `${host} could not be reached.`, { cause: thrown });
-}
-
-/** An error, the errors of each address that was tried, and their causes. */
-function* withCauses(thrown: unknown): Generator<Error> {
-  if (!(thrown instanceof Error)) return;
-  yield thrown;
-  if (thrown instanceof AggregateError) for (const inner of thrown.errors) yield* withCauses(inner);
-  if (thrown.cause !== undefined) yield* withCauses(thrown.cause);
 }
 
 /** Longest accepted URL, in characters. Signed links of object stores stay under 2,000. */

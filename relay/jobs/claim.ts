@@ -4,7 +4,6 @@ import type { ClaimAnswer, SkipReason, WorkerDeclaration } from '../../lib/contr
 import type { Caller } from '../access/caller';
 import { type Config, familiesOf, preferredTo } from '../config';
 import { type JobRow, jobs, keys, workers } from '../store/schema';
-import type { Database } from '../store/store';
 import { inSeconds, type JobsDependencies, listedSeconds, workerName } from './context';
 
 /** Waiting jobs of a pool that are counted to say why nothing was given. */
@@ -105,29 +104,6 @@ function mismatches(
 /** Owners that are told apart; where jobs of more wait, any worker may find one. */
 const mostOwners = 100;
 
-/**
- * Whose jobs wait, by one look at an index for each owner, whatever the length of the queue.
- *
- * @returns whether a worker may find a job, or one whose files are being fetched; false is certain
- */
-export async function waitingPools(db: Database): Promise<(caller: Caller) => boolean> {
-  const next = (after: SQL) =>
-    sql`(select min(owner) from ${jobs} where ${waiting} and owner > ${after})`;
-  const has = (condition: SQL) =>
-    sql`exists (select 1 from ${jobs} where ${condition})`.mapWith(Boolean);
-  const isFetched = sql`${jobs.status} = 'created' and not ${jobs.ready}`;
-  const rows = await db
-    .select({ owner: sql`owner`, hasShared: has(waitingShared), hasFetched: has(isFetched) })
-    .from(sql`(with recursive pool(owner) as (
-      select ${next(sql`''`)} union all select ${next(sql`pool.owner`)} from pool where owner is not null
-    ) select owner from pool limit ${mostOwners + 1}::int) as pools`);
-  const [first] = rows;
-  const owners = new Set(rows.map(({ owner }) => owner));
-  const anyMay = owners.size > mostOwners || first?.hasFetched === true;
-  return ({ owner, shared }) =>
-    anyMay || owners.has(owner) || (shared && first?.hasShared === true);
-}
-
 /** The jobs among which a worker may choose, best first: its owner's, then those that are shared. */
 function pools(caller: Caller): readonly SQL[] {
   const own = sql`${waiting} and ${eq(jobs.owner, caller.owner)}`;
@@ -135,98 +111,107 @@ function pools(caller: Caller): readonly SQL[] {
   return [own, sql`${waitingShared} and ${ne(jobs.owner, caller.owner)}`];
 }
 
-/** The number of jobs that wait for a worker of the caller. */
-export async function countWaiting(db: Database, caller: Caller): Promise<number> {
-  return await db.$count(jobs, or(...pools(caller)));
-}
-
-/**
- * Gives the first waiting job that fits a worker to it, under a new lease. One statement: no two
- * workers get the same job, and none waits for another one's claim.
- *
- * @returns null where nothing fits
- */
-export async function claimNext(
-  db: Database,
-  { config }: Pick<JobsDependencies, 'config'>,
-  caller: Caller,
-  worker: WorkerDeclaration,
-): Promise<JobRow | null> {
-  const mismatch = anyOf(mismatches(config, caller, worker));
-  for (const pool of pools(caller)) {
-    const first = db
-      .select({ id: jobs.id })
-      .from(jobs)
-      .where(sql`${pool} and not (${mismatch})`)
-      .orderBy(jobs.createdAt)
-      .limit(1)
-      .for('update', { skipLocked: true });
-    const [job] = await db
-      .update(jobs)
-      .set({
-        status: 'processing',
-        attempt: sql`${jobs.attempt} + 1`,
-        leaseToken: randomBytes(24).toString('base64url'),
-        leaseUntil: inSeconds(config.KINORA_LEASE_SECONDS),
-        deadline: inSeconds(config.KINORA_ATTEMPT_SECONDS),
-        workerId: worker.worker_id,
-        workerToken: caller.keyId,
-        progress: null,
-      })
-      // With `=`, the query is read once; under IN a plan may read it again and lock more than it gives.
-      .where(sql`${jobs.id} = (${first})`)
-      .returning();
-    if (job) return job;
-  }
-  return null;
-}
-
-/** Whether a waiting job is kept from this worker alone, as it failed at it lately. */
-export async function failedLately(
-  db: Database,
-  caller: Caller,
-  worker: WorkerDeclaration,
-): Promise<boolean> {
-  const failed = and(or(...pools(caller)), failedBy(caller, worker));
-  return (await db.select({ id: jobs.id }).from(jobs).where(failed).limit(1)).length > 0;
-}
-
-/** Why nothing was given: the first waiting jobs, each counted under the first reason that keeps it. */
-export async function skippedFor(
-  db: Database,
-  { config }: Pick<JobsDependencies, 'config'>,
-  caller: Caller,
-  worker: WorkerDeclaration,
-): Promise<ClaimAnswer['skipped']> {
-  const cases = mismatches(config, caller, worker).map(
-    ([reason, condition]) => sql`when ${condition} then ${reason}::text`,
-  );
-  const mismatch = sql`case ${sql.join(cases, sql` `)} end`;
-  const owned = eq(jobs.owner, caller.owner);
-  const notReady = sql`${jobs.status} = 'created' and not ${jobs.ready} and ${
-    caller.shared ? or(owned, jobs.shared) : owned
-  }`;
-  const counts: Partial<Record<SkipReason, number>> = {};
-  const count = async (reason: SQL, condition: SQL) => {
-    const first = db
-      .select({ reason: reason.mapWith(String).as('reason') })
-      .from(jobs)
-      .where(condition)
-      .orderBy(jobs.createdAt)
-      .limit(countedJobs)
-      .as('first');
-    const rows = await db
-      .select({ reason: first.reason, count: sql`count(*)::int`.mapWith(Number) })
-      .from(first)
-      .where(sql`${first.reason} is not null`)
-      .groupBy(first.reason);
-    for (const row of rows) {
-      // The texts are those of `mismatches`.
-      const name = row.reason as SkipReason;
-      counts[name] = (counts[name] ?? 0) + row.count;
-    }
+/** Which waiting jobs there are for a worker. */
+export function createClaims({ store, config }: Pick<JobsDependencies, 'store' | 'config'>) {
+  const { db } = store;
+  return {
+    /**
+     * Whose jobs wait, by one look at an index for each owner, whatever the length of the queue.
+     *
+     * @returns whether a worker may find a job, or one whose files are being fetched; false is certain
+     */
+    async waitingPools(): Promise<(caller: Caller) => boolean> {
+      const next = (after: SQL) =>
+        sql`(select min(owner) from ${jobs} where ${waiting} and owner > ${after})`;
+      const has = (condition: SQL) =>
+        sql`exists (select 1 from ${jobs} where ${condition})`.mapWith(Boolean);
+      const isFetched = sql`${jobs.status} = 'created' and not ${jobs.ready}`;
+      const rows = await db
+        .select({ owner: sql`owner`, hasShared: has(waitingShared), hasFetched: has(isFetched) })
+        .from(sql`(with recursive pool(owner) as (
+          select ${next(sql`''`)} union all select ${next(sql`pool.owner`)} from pool where owner is not null
+        ) select owner from pool limit ${mostOwners + 1}::int) as pools`);
+      const [first] = rows;
+      const owners = new Set(rows.map(({ owner }) => owner));
+      const anyMay = owners.size > mostOwners || first?.hasFetched === true;
+      return ({ owner, shared }) =>
+        anyMay || owners.has(owner) || (shared && first?.hasShared === true);
+    },
+    /** The number of jobs that wait for a worker of the caller. */
+    countWaiting: (caller: Caller): Promise<number> => db.$count(jobs, or(...pools(caller))),
+    /**
+     * Gives the first waiting job that fits a worker to it, under a new lease. One statement: no two
+     * workers get the same job, and none waits for another one's claim.
+     *
+     * @returns null where nothing fits
+     */
+    async takeNext(caller: Caller, worker: WorkerDeclaration): Promise<JobRow | null> {
+      const mismatch = anyOf(mismatches(config, caller, worker));
+      for (const pool of pools(caller)) {
+        const first = db
+          .select({ id: jobs.id })
+          .from(jobs)
+          .where(sql`${pool} and not (${mismatch})`)
+          .orderBy(jobs.createdAt)
+          .limit(1)
+          .for('update', { skipLocked: true });
+        const [job] = await db
+          .update(jobs)
+          .set({
+            status: 'processing',
+            attempt: sql`${jobs.attempt} + 1`,
+            leaseToken: randomBytes(24).toString('base64url'),
+            leaseUntil: inSeconds(config.KINORA_LEASE_SECONDS),
+            deadline: inSeconds(config.KINORA_ATTEMPT_SECONDS),
+            workerId: worker.worker_id,
+            workerToken: caller.keyId,
+            progress: null,
+          })
+          // With `=`, the query is read once; under IN a plan may read it again and lock more than it gives.
+          .where(sql`${jobs.id} = (${first})`)
+          .returning();
+        if (job) return job;
+      }
+      return null;
+    },
+    /** Whether a waiting job is kept from this worker alone, as it failed at it lately. */
+    async failedLately(caller: Caller, worker: WorkerDeclaration): Promise<boolean> {
+      const failed = and(or(...pools(caller)), failedBy(caller, worker));
+      return (await db.select({ id: jobs.id }).from(jobs).where(failed).limit(1)).length > 0;
+    },
+    /** Why nothing is given: the first waiting jobs, each counted under the first reason that keeps it. */
+    async skippedFor(caller: Caller, worker: WorkerDeclaration): Promise<ClaimAnswer['skipped']> {
+      const cases = mismatches(config, caller, worker).map(
+        ([reason, condition]) => sql`when ${condition} then ${reason}::text`,
+      );
+      const mismatch = sql`case ${sql.join(cases, sql` `)} end`;
+      const owned = eq(jobs.owner, caller.owner);
+      const notReady = sql`${jobs.status} = 'created' and not ${jobs.ready} and ${
+        caller.shared ? or(owned, jobs.shared) : owned
+      }`;
+      const counts: Partial<Record<SkipReason, number>> = {};
+      const count = async (reason: SQL, condition: SQL) => {
+        const first = db
+          .select({ reason: reason.mapWith(String).as('reason') })
+          .from(jobs)
+          .where(condition)
+          .orderBy(jobs.createdAt)
+          .limit(countedJobs)
+          .as('first');
+        const rows = await db
+          .select({ reason: first.reason, count: sql`count(*)::int`.mapWith(Number) })
+          .from(first)
+          .where(sql`${first.reason} is not null`)
+          .groupBy(first.reason);
+        for (const row of rows) {
+          // The texts are those of `mismatches`.
+          const name = row.reason as SkipReason;
+          counts[name] = (counts[name] ?? 0) + row.count;
+        }
+      };
+      for (const pool of pools(caller)) await count(mismatch, pool);
+      await count(sql`'not-ready'`, notReady);
+      return counts;
+    },
   };
-  for (const pool of pools(caller)) await count(mismatch, pool);
-  await count(sql`'not-ready'`, notReady);
-  return counts;
 }

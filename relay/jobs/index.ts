@@ -1,8 +1,6 @@
 import { and, eq } from 'drizzle-orm';
-import type { ClaimAnswer, WorkerDeclaration } from '../../lib/contract/v3';
-import type { Caller } from '../access/caller';
 import { type JobRow, jobs } from '../store/schema';
-import { countWaiting, failedLately, skippedFor, waitingPools } from './claim';
+import { createClaims } from './claim';
 import { createSteps, type JobsDependencies } from './context';
 import { createIntakes } from './intake';
 import { createLeases } from './lease';
@@ -25,19 +23,14 @@ export { canTake, createWorkers, takesFor, type Workers } from './workers';
 export function createJobs(dependencies: JobsDependencies) {
   const { db } = dependencies.store;
   const apply = createSteps(dependencies);
+  const { takeNext, ...claims } = createClaims(dependencies);
   return {
     get: createJobReader(db),
     ...createSubmissions(dependencies),
     ...createQueries(db),
-    ...createLeases(dependencies, apply),
+    ...claims,
+    ...createLeases(dependencies, apply, takeNext),
     ...createIntakes(dependencies, apply),
-    waitingPools: () => waitingPools(db),
-    countWaiting: (caller: Caller): Promise<number> => countWaiting(db, caller),
-    failedLately: (caller: Caller, worker: WorkerDeclaration): Promise<boolean> =>
-      failedLately(db, caller, worker),
-    /** Why a worker is given nothing: the first waiting jobs, counted by the first reason of each. */
-    skippedFor: (caller: Caller, worker: WorkerDeclaration): Promise<ClaimAnswer['skipped']> =>
-      skippedFor(db, dependencies, caller, worker),
     /**
      * Ends a job at once as failed, "cancelled by user"; a finished job stays as it is. The answer to its next
      * heartbeat tells the worker.

@@ -11,7 +11,7 @@ import {
 import type { Caller } from '../access/caller';
 import { deliveries, type JobImage, type JobRow, jobs, previews } from '../store/schema';
 import { type Database, equals } from '../store/store';
-import { claimNext } from './claim';
+import type { createClaims } from './claim';
 import { type Apply, announce, inSeconds, type JobsDependencies, now } from './context';
 import { failureCode, type JobEvent } from './status';
 
@@ -49,8 +49,11 @@ const progressSeconds = 10;
  * The actions of workers on jobs. In each, `token` is that of the lease, and `by` the key id of the caller's worker token,
  * where there is a caller: the lease is that token's alone.
  */
-export function createLeases(dependencies: JobsDependencies, apply: Apply) {
-  const { store, config, outboxRow, log, metrics } = dependencies;
+export function createLeases(
+  { store, config, outboxRow, log, metrics }: JobsDependencies,
+  apply: Apply,
+  takeNext: ReturnType<typeof createClaims>['takeNext'],
+) {
   const { db } = store;
 
   /**
@@ -92,7 +95,7 @@ export function createLeases(dependencies: JobsDependencies, apply: Apply) {
   return {
     /** The first waiting job that fits the worker, under a new lease; null where there is none. */
     async claimNext(caller: Caller, worker: WorkerDeclaration): Promise<ClaimedJob | null> {
-      const job = await claimNext(db, dependencies, caller, worker);
+      const job = await takeNext(caller, worker);
       if (!job) return null;
       if (!isClaimed(job)) throw new Error('A waiting job has no image.');
       announce(store, job);

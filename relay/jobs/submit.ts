@@ -77,9 +77,28 @@ export function createSubmissions({ store, config }: JobsDependencies) {
         where: sql`idempotency_key is not null`,
       })
       .returning();
-    const earlier = row ?? (idempotency && (await submittedBefore(tx, caller.keyId, idempotency)));
+    const earlier = row ?? (idempotency && (await submittedBefore(caller.keyId, idempotency, tx)));
     if (!earlier) throw new Error('The job was not inserted.');
     return earlier;
+  }
+
+  /**
+   * The job that a key submitted under an `Idempotency-Key` within a day. A deleted job frees its key.
+   *
+   * @throws ApiError `IDEMPOTENCY_MISMATCH` where that was another request
+   */
+  async function submittedBefore(
+    keyId: string,
+    { key, hash }: Idempotency,
+    tx: Database = db,
+  ): Promise<JobRow | null> {
+    const recent = sql`${jobs.createdAt} > now() - ${idempotencyAge}`;
+    const [job] = await tx
+      .select()
+      .from(jobs)
+      .where(and(submittedAs(keyId, key), recent));
+    if (job && job.idempotencyHash !== hash) throw new ApiError('IDEMPOTENCY_MISMATCH');
+    return job ?? null;
   }
 
   return {
@@ -95,8 +114,7 @@ export function createSubmissions({ store, config }: JobsDependencies) {
       if (row.id === job.id) announce(store, row);
       return row;
     },
-    submittedBefore: (keyId: string, idempotency: Idempotency): Promise<JobRow | null> =>
-      submittedBefore(db, keyId, idempotency),
+    submittedBefore,
     unfinishedOf: (keyId: string): Promise<number> =>
       countUnfinished(db, keyId, limit || countedAtMost),
   };
@@ -111,25 +129,6 @@ async function countUnfinished(db: Database, keyId: string, limit: number): Prom
     .limit(limit)
     .as('unfinished');
   return await db.$count(unfinished);
-}
-
-/**
- * The job that a key submitted under an `Idempotency-Key` within a day. A deleted job frees its key.
- *
- * @throws ApiError `IDEMPOTENCY_MISMATCH` where that was another request
- */
-async function submittedBefore(
-  db: Database,
-  keyId: string,
-  { key, hash }: Idempotency,
-): Promise<JobRow | null> {
-  const recent = sql`${jobs.createdAt} > now() - ${idempotencyAge}`;
-  const [job] = await db
-    .select()
-    .from(jobs)
-    .where(and(submittedAs(keyId, key), recent));
-  if (job && job.idempotencyHash !== hash) throw new ApiError('IDEMPOTENCY_MISMATCH');
-  return job ?? null;
 }
 
 function submittedAs(keyId: string, idempotencyKey: string) {

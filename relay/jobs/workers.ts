@@ -148,12 +148,9 @@ export function createWorkers(store: Pick<Store, 'db'>) {
 export type Workers = ReturnType<typeof createWorkers>;
 
 /** A connected worker, as far as jobs are matched with it. */
-export interface ConnectedWorker {
-  readonly owner: string;
+export interface ConnectedWorker extends Pick<WorkerRow, 'owner' | 'state' | 'declaration'> {
   /** Whether its token takes other owners' jobs. */
   readonly shared: boolean;
-  readonly state: WorkerRow['state'];
-  readonly declaration: WorkerDeclaration;
 }
 
 /** Jobs of one key, whatever their parameters. */

@@ -75,16 +75,12 @@ export function equals(column: PgColumn, value: string | undefined): SQL | undef
   return value === undefined ? undefined : eq(column, value);
 }
 
-/** An error and its causes, at most five deep, with the errors of each address that was tried. */
-export function* causesOf(thrown: unknown): Iterable<Error> {
-  let current = thrown;
-  for (let depth = 0; current instanceof Error && depth < 5; depth++) {
-    yield current;
-    if (current instanceof AggregateError) {
-      for (const error of current.errors) if (error instanceof Error) yield error;
-    }
-    current = current.cause;
-  }
+/** An error, the errors of each address that was tried, and their causes, at most five deep. */
+export function* causesOf(thrown: unknown, depth = 5): Generator<Error> {
+  if (!(thrown instanceof Error) || depth === 0) return;
+  yield thrown;
+  const inner: readonly unknown[] = thrown instanceof AggregateError ? thrown.errors : [];
+  for (const cause of [...inner, thrown.cause]) yield* causesOf(cause, depth - 1);
 }
 
 export interface Message {

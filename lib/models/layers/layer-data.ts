@@ -5,8 +5,7 @@ import {
   blockSize,
   type Checkpoint,
   dequantiseBlocks,
-  quantiseInt4Blocks,
-  quantiseInt8Blocks,
+  quantiseBlocks,
   type TensorData,
 } from '../../weights';
 import type { LoraBranches, LoraForm } from './lora';
@@ -85,7 +84,7 @@ function convert(
   }
   if (bits === null) return values;
   try {
-    return blocksFrom(values, rows, columns, bits);
+    return quantiseBlocks(values, rows, columns, bits);
   } catch (cause) {
     if (!(cause instanceof RangeError)) throw cause;
     const sentence = `The tensor ${name} holds a number that is NaN or infinite.`;
@@ -121,20 +120,10 @@ export function floatsOf(data: TensorData): Float32Array {
     : dequantiseBlocks(data, data.scales.length, blockSize);
 }
 
-/**
- * A matrix in blocks.
- *
- * @throws RangeError when an element is NaN or infinite
- */
-function blocksFrom(weight: Float32Array, rows: number, columns: number, bits: 8 | 4): Blocks {
-  const quantise = bits === 8 ? quantiseInt8Blocks : quantiseInt4Blocks;
-  return quantise(weight, rows, columns);
-}
-
 /** The same blocks with so many bits: 4 to 8 is exact, 8 to 4 rounds. */
 function withBits(blocks: Blocks, bits: 8 | 4): Blocks {
   if (blocks.bits === bits) return blocks;
-  if (bits === 4) return quantiseInt4Blocks(floatsOf(blocks), blocks.scales.length, blockSize);
+  if (bits === 4) return quantiseBlocks(floatsOf(blocks), blocks.scales.length, blockSize, bits);
   const values = new Uint8Array(2 * blocks.values.length);
   blocks.values.forEach((byte, i) => {
     values[2 * i] = (byte & 15) + 120;

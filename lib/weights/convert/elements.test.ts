@@ -5,7 +5,7 @@ import { openTensorFile } from '../formats/tensor-file';
 import { diskFile, goldens, openGolden } from '../testing/files';
 import { blockSize } from './blocks';
 import { convertToBlocks, decodeElements, elementType } from './elements';
-import { dequantiseBlocks, quantiseInt4Blocks, quantiseInt8Blocks } from './quantise';
+import { dequantiseBlocks, quantiseBlocks } from './quantise';
 
 /** Byte offsets of the f16 scales in a block of each GGML type. */
 const scaleOffsets: Readonly<Record<string, readonly number[]>> = {
@@ -147,8 +147,7 @@ describe('convertToBlocks', () => {
             expect(back).toEqual(floats);
             expect(squaredError).toBe(0);
           } else {
-            const quantise = bits === 8 ? quantiseInt8Blocks : quantiseInt4Blocks;
-            expect({ bits, ...target }).toEqual(quantise(floats, 1, floats.length));
+            expect({ bits, ...target }).toEqual(quantiseBlocks(floats, 1, floats.length, bits));
           }
           const norm = floats.reduce((sum, w) => sum + w * w, 0);
           const error = floats.reduce((sum, w, i) => sum + (w - (back[i] ?? 0)) ** 2, 0);
@@ -187,7 +186,7 @@ describe('convertToBlocks', () => {
     const expected = await golden.read('fp8.weight');
     const target = emptyTarget(48 * 64, 8);
     const error = convertToBlocks(bytes, 'F8_E4M3', 8, target, 'fp8.weight', factor);
-    expect({ bits: 8, ...target }).toEqual(quantiseInt8Blocks(expected, 48, 64));
+    expect({ bits: 8, ...target }).toEqual(quantiseBlocks(expected, 48, 64, 8));
     const back = dequantiseBlocks({ bits: 8, ...target }, 48, 64);
     const rms = Math.sqrt(error.squaredError / error.squaredNorm);
     expect(rms / relativeRms(back, expected)).toBeCloseTo(1, 4);

@@ -1,40 +1,13 @@
 import { KinoraError } from '../../contract';
+import { type ElementType, elementTypes } from './element-types';
 import {
   type BlockTarget,
   type Codec,
-  type ElementType,
   type QuantisationError,
   writeCopied,
   writeFloats,
   writeQuantised,
 } from './kernels';
-
-export type { ElementType };
-
-interface KnownCodec extends Codec {
-  /** Bits of those `Blocks` that hold the same integers and scales. */
-  readonly sameBits?: 8 | 4;
-}
-
-/** By the names of safetensors and GGML. Geometry of GGML's types: ggml-common.h. */
-const codecs: Readonly<Record<string, KnownCodec>> = {
-  F32: { elements: 1, bytes: 4, decoder: null },
-  F16: { elements: 1, bytes: 2, decoder: 'decodeF16' },
-  BF16: { elements: 1, bytes: 2, decoder: 'decodeBF16' },
-  F8_E4M3: { elements: 1, bytes: 1, decoder: 'decodeE4M3' },
-  F8_E5M2: { elements: 1, bytes: 1, decoder: 'decodeE5M2' },
-  U8: { elements: 1, bytes: 1, decoder: 'decodeU8' },
-  Q4_0: { elements: 32, bytes: 18, decoder: 'decodeQ4_0', sameBits: 4 },
-  Q4_1: { elements: 32, bytes: 20, decoder: 'decodeQ4_1' },
-  Q5_0: { elements: 32, bytes: 22, decoder: 'decodeQ5_0' },
-  Q5_1: { elements: 32, bytes: 24, decoder: 'decodeQ5_1' },
-  Q8_0: { elements: 32, bytes: 34, decoder: 'decodeQ8_0', sameBits: 8 },
-  Q2_K: { elements: 256, bytes: 84, decoder: 'decodeQ2_K' },
-  Q3_K: { elements: 256, bytes: 110, decoder: 'decodeQ3_K' },
-  Q4_K: { elements: 256, bytes: 144, decoder: 'decodeQ4_K' },
-  Q5_K: { elements: 256, bytes: 176, decoder: 'decodeQ5_K' },
-  Q6_K: { elements: 256, bytes: 210, decoder: 'decodeQ6_K' },
-};
 
 /** Types that no weight is stored in; a single number of them, such as the alpha of a LoRA, is read all the same. */
 const numberArrays = new Map(
@@ -51,18 +24,14 @@ const numberArrays = new Map(
 );
 
 /**
- * Geometry of an element type, by the name that safetensors or GGML gives it.
+ * An element type by the name that safetensors or GGML gives it.
  *
  * @param tensor the tensor's name, for the message
  * @throws KinoraError `TENSOR_DTYPE` for a type whose elements cannot be read as floats
  */
-export function elementType(dtype: string, tensor: string): ElementType {
-  return codecOf(dtype, tensor);
-}
-
-function codecOf(dtype: string, tensor: string): KnownCodec {
-  const codec = Object.hasOwn(codecs, dtype) ? codecs[dtype] : undefined;
-  if (codec) return codec;
+export function elementType(dtype: string, tensor: string): Codec {
+  const type = elementTypes.get(dtype);
+  if (type?.decoder !== undefined) return { ...type, decoder: type.decoder };
   throw new KinoraError(
     'TENSOR_DTYPE',
     `${tensor} has the element type ${dtype}, which cannot be read as numbers of a weight.`,
@@ -82,7 +51,7 @@ export function decodeElements(bytes: Uint8Array, dtype: string, tensor: string)
   if (Numbers && (dtype === 'F64' || bytes.length === Numbers.BYTES_PER_ELEMENT)) {
     return Float32Array.from<number | bigint>(new Numbers(bytes.slice().buffer), Number);
   }
-  const codec = codecOf(dtype, tensor);
+  const codec = elementType(dtype, tensor);
   const elements = elementCount(bytes, codec, dtype, tensor);
   if (dtype === 'F32' && bytes.byteOffset % 4 === 0) {
     return new Float32Array(bytes.buffer, bytes.byteOffset, elements);
@@ -122,7 +91,7 @@ function elementCount(bytes: Uint8Array, type: ElementType, dtype: string, tenso
 /**
  * Converts elements to `Blocks` of 32. Rows must be multiples of 32, so that blocks never cross
  * them. Q8_0 → 8 bits and Q4_0 → 4 bits keep every quant and scale; other types are quantised anew from
- * their exact values, as `quantiseInt8Blocks` and `quantiseInt4Blocks` do.
+ * their exact values, as `quantiseBlocks` does.
  *
  * @param bytes whole blocks of the source type, any part of the tensor
  * @param target exactly as long as the elements need
@@ -139,10 +108,10 @@ export function convertToBlocks(
   tensor: string,
   factor = 1,
 ): QuantisationError {
-  const codec = codecOf(dtype, tensor);
+  const codec = elementType(dtype, tensor);
   elementCount(bytes, codec, dtype, tensor);
   const error =
-    codec.sameBits === bits
+    elementTypes.get(dtype)?.sameBits === bits
       ? writeCopied(bytes, bits, target, factor)
       : writeQuantised(bytes, codec, bits, target, factor);
   if (Number.isFinite(error.squaredNorm)) return error;

@@ -1,4 +1,5 @@
 import { blockSize } from './blocks';
+import type { Decoder, ElementType } from './element-types';
 import { wasm } from './kernels-module';
 
 /** The target of blocks: whole arrays, or views into larger ones. */
@@ -16,16 +17,6 @@ export interface QuantisationError {
   /** Σ w²; not finite when an element is NaN or infinite. */
   readonly squaredNorm: number;
 }
-
-/** An element type of weight files: so many elements lie in so many bytes. */
-export interface ElementType {
-  readonly elements: number;
-  readonly bytes: number;
-}
-
-type FloatType = 'F16' | 'BF16' | 'E4M3' | 'E5M2' | 'U8';
-type GgmlType = `Q${'4_0' | '4_1' | '5_0' | '5_1' | '8_0' | '2_K' | '3_K' | '4_K' | '5_K' | '6_K'}`;
-type Decoder = `decode${FloatType | GgmlType}`;
 
 /** An element type, and the kernel that decodes it; null for f32, which is as it is. */
 export interface Codec extends ElementType {

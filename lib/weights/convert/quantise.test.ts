@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { relativeRms } from '../../gpu';
 import { openGolden } from '../testing/files';
-import { dequantiseBlocks, quantiseInt4Blocks, quantiseInt8Blocks } from './quantise';
+import { dequantiseBlocks, quantiseBlocks } from './quantise';
 
-describe('quantiseInt8Blocks', () => {
+describe('quantiseBlocks with 8 bits', () => {
   test('puts the largest value of a block at ±127 around 128', () => {
     const weight = new Float32Array(64);
     weight.set([-4, 2, 1, 0.02]);
-    const { values, scales } = quantiseInt8Blocks(weight, 1, 64);
+    const { values, scales } = quantiseBlocks(weight, 1, 64, 8);
     expect([...values.subarray(0, 5)]).toEqual([1, 192, 160, 129, 128]);
     expect([...scales]).toEqual([Math.fround(4 / 127), 0]);
     expect(values.subarray(32).every((value) => value === 128)).toBe(true);
@@ -18,7 +18,7 @@ describe('quantiseInt8Blocks', () => {
     const name = 'blocks.0.ffn.net.0.proj.weight';
     const [rows = 0, columns = 0] = weights.shape(name);
     const weight = await weights.read(name);
-    const blocks = quantiseInt8Blocks(weight, rows, columns);
+    const blocks = quantiseBlocks(weight, rows, columns, 8);
     const back = dequantiseBlocks(blocks, rows, columns);
     for (let i = 0; i < weight.length; i++) {
       const half = (blocks.scales[i >> 5] ?? 0) / 2;
@@ -26,36 +26,36 @@ describe('quantiseInt8Blocks', () => {
     }
     expect(relativeRms(back, weight)).toBeLessThan(0.01);
     // What was quantised once stays as it is.
-    expect(quantiseInt8Blocks(back, rows, columns).values).toEqual(blocks.values);
+    expect(quantiseBlocks(back, rows, columns, 8).values).toEqual(blocks.values);
   });
 
   test('survives the smallest and the largest numbers', () => {
     const weight = new Float32Array(64);
     weight.fill(3.4e38, 0, 32);
     weight.fill(-1e-45, 32);
-    const back = dequantiseBlocks(quantiseInt8Blocks(weight, 2, 32), 2, 32);
+    const back = dequantiseBlocks(quantiseBlocks(weight, 2, 32, 8), 2, 32);
     expect(relativeRms(back.subarray(0, 32), weight.subarray(0, 32))).toBeLessThan(1e-6);
     expect(back.every(Number.isFinite)).toBe(true);
   });
 
   test('refuses what it cannot hold', () => {
-    expect(() => quantiseInt8Blocks(new Float32Array(48), 1, 48)).toThrow(TypeError);
-    expect(() => quantiseInt8Blocks(new Float32Array(32), 2, 32)).toThrow(TypeError);
+    expect(() => quantiseBlocks(new Float32Array(48), 1, 48, 8)).toThrow(TypeError);
+    expect(() => quantiseBlocks(new Float32Array(32), 2, 32, 8)).toThrow(TypeError);
     for (const bad of [Number.NaN, Number.POSITIVE_INFINITY]) {
       const weight = new Float32Array(32);
       weight[17] = bad;
-      expect(() => quantiseInt8Blocks(weight, 1, 32)).toThrow(RangeError);
+      expect(() => quantiseBlocks(weight, 1, 32, 8)).toThrow(RangeError);
     }
-    const blocks = quantiseInt8Blocks(new Float32Array(32), 1, 32);
+    const blocks = quantiseBlocks(new Float32Array(32), 1, 32, 8);
     expect(() => dequantiseBlocks(blocks, 1, 64)).toThrow(TypeError);
   });
 });
 
-describe('quantiseInt4Blocks', () => {
+describe('quantiseBlocks with 4 bits', () => {
   test('keeps what 4 bits can hold', () => {
     const weight = Float32Array.from({ length: 64 }, (_, i) => ((i * 5) % 16) - 8);
     weight.fill(0, 32);
-    const { values, scales } = quantiseInt4Blocks(weight, 2, 32);
+    const { values, scales } = quantiseBlocks(weight, 2, 32, 4);
     expect([...values.subarray(0, 4)]).toEqual([0x50, 0xfa, 0x94, 0x3e]);
     expect(values.subarray(16).every((pair) => pair === 0x88)).toBe(true);
     expect(scales[0]).toBeCloseTo(1, 6);
@@ -69,7 +69,7 @@ describe('quantiseInt4Blocks', () => {
     const name = 'blocks.0.ffn.net.0.proj.weight';
     const [rows = 0, columns = 0] = weights.shape(name);
     const weight = await weights.read(name);
-    const back = dequantiseBlocks(quantiseInt4Blocks(weight, rows, columns), rows, columns);
+    const back = dequantiseBlocks(quantiseBlocks(weight, rows, columns, 4), rows, columns);
     const simple = weight.slice();
     for (let start = 0; start < weight.length; start += 32) {
       const block = simple.subarray(start, start + 32);
@@ -84,11 +84,11 @@ describe('quantiseInt4Blocks', () => {
   });
 
   test('refuses what it cannot hold', () => {
-    expect(() => quantiseInt4Blocks(new Float32Array(48), 1, 48)).toThrow(TypeError);
+    expect(() => quantiseBlocks(new Float32Array(48), 1, 48, 4)).toThrow(TypeError);
     const bad = new Float32Array(64).fill(Number.NaN);
-    expect(() => quantiseInt4Blocks(bad, 2, 32)).toThrow(RangeError);
+    expect(() => quantiseBlocks(bad, 2, 32, 4)).toThrow(RangeError);
     // Nothing of it stays behind in the kernels' memory.
-    const blocks = quantiseInt4Blocks(new Float32Array(32), 1, 32);
+    const blocks = quantiseBlocks(new Float32Array(32), 1, 32, 4);
     expect(() => dequantiseBlocks({ ...blocks, bits: 8 }, 1, 32)).toThrow(TypeError);
   });
 });

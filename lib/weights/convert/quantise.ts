@@ -6,15 +6,12 @@ const zeroPoint = 128;
 
 const float32 = { elements: 1, bytes: 4, decoder: null } as const;
 
-/** {@link Blocks} of 8 bits. */
-export type Int8Blocks = Blocks & { readonly bits: 8 };
-
-/** {@link Blocks} of 4 bits. */
-export type Int4Blocks = Blocks & { readonly bits: 4 };
-
 /**
- * Quantises a matrix to 8 bits in blocks of 32 along its rows: scale = max|w| / 127 per block, as
- * GGML's Q8_0. The error of an element is at most half its block's scale.
+ * Quantises a matrix to blocks of 32 along its rows.
+ *
+ * 8 bits: scale = max|w| / 127 per block, as GGML's Q8_0. The error of an element is at most half its block's scale.
+ * 4 bits: integers −8 … 7 and the scale that suits them by least squares, the best of three attempts per block. The
+ * extreme value of a block becomes about −8, so that a scale may be negative, as in GGML's Q4_0.
  *
  * @param weight [N, K] row-major
  * @param rows N, the output features
@@ -22,34 +19,12 @@ export type Int4Blocks = Blocks & { readonly bits: 4 };
  * @throws TypeError when K is no multiple of 32 or the lengths disagree
  * @throws RangeError when an element is NaN or infinite
  */
-export function quantiseInt8Blocks(
+export function quantiseBlocks(
   weight: Float32Array,
   rows: number,
   columns: number,
-): Int8Blocks {
-  return { bits: 8, ...quantised(weight, rows, columns, 8) };
-}
-
-/**
- * Quantises a matrix to 4 bits in blocks of 32 along its rows: integers −8 … 7 and the scale that
- * suits them by least squares, the best of three attempts per block. The extreme value of a block
- * becomes about −8, so that a scale may be negative, as in GGML's Q4_0.
- *
- * @param weight [N, K] row-major
- * @param rows N, the output features
- * @param columns K, the input features; a multiple of 32
- * @throws TypeError when K is no multiple of 32 or the lengths disagree
- * @throws RangeError when an element is NaN or infinite
- */
-export function quantiseInt4Blocks(
-  weight: Float32Array,
-  rows: number,
-  columns: number,
-): Int4Blocks {
-  return { bits: 4, ...quantised(weight, rows, columns, 4) };
-}
-
-function quantised(weight: Float32Array, rows: number, columns: number, bits: 8 | 4) {
+  bits: 8 | 4,
+): Blocks {
   checkColumns(columns);
   checkLength('weight', weight.length, rows * columns);
   const values = new Uint8Array((weight.length * bits) / 8);
@@ -59,7 +34,7 @@ function quantised(weight: Float32Array, rows: number, columns: number, bits: 8 
   if (!Number.isFinite(squaredNorm)) {
     throw new RangeError('A weight that is NaN or infinite cannot be quantised.');
   }
-  return { values, scales };
+  return { bits, values, scales };
 }
 
 /**

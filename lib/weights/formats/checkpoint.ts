@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { at, KinoraError } from '../../contract';
 import { type Blocks, blockSize, type TensorData } from '../convert/blocks';
+import { elementTypes } from '../convert/element-types';
 import { convertToBlocks, decodeElements, scaled, scaleFactors } from '../convert/elements';
 import {
   type LocatedTensor,
@@ -164,17 +165,11 @@ export function checkpointOf(label: string, tensors: LocatedTensors): Checkpoint
   };
 }
 
-/** Types whose blocks are the device's own, bit for bit. */
-const blockTypes: ReadonlyMap<string, 8 | 4> = new Map([
-  ['Q8_0', 8],
-  ['Q4_0', 4],
-]);
-
 /** The width of a matrix's elements where the file has it in blocks of the device; null elsewhere. */
 function storedBits({ entry: { dtype, shape }, scale }: LocatedTensor): 8 | 4 | null {
   const [, columns = 0] = shape;
   const fits = shape.length === 2 && columns % blockSize === 0;
-  return fits && !scale ? (blockTypes.get(dtype) ?? null) : null;
+  return fits && !scale ? (elementTypes.get(dtype)?.sameBits ?? null) : null;
 }
 
 async function readBlocks(

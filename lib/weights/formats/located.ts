@@ -79,8 +79,26 @@ function foreignForm({ name }: WeightFile, form: string, tensor: string): Kinora
   return new KinoraError('TENSOR_DTYPE', `${name} is quantised ${form} (${tensor}).`);
 }
 
-/** A gap up to this length is fetched with what lies around it: another request would take longer. */
+/** A gap up to this length is read with what lies around it: another request would take longer. */
 const mostGap = 2 ** 16;
+
+/** What lies in one file, by its place, in groups that are one read each. */
+export function neighbours<T>(
+  items: Iterable<T>,
+  placeOf: (item: T) => { readonly start: number; readonly end: number },
+): { readonly items: T[]; readonly start: number; end: number }[] {
+  const groups: { items: T[]; start: number; end: number }[] = [];
+  for (const item of [...items].sort((a, b) => placeOf(a).start - placeOf(b).start)) {
+    const { start, end } = placeOf(item);
+    const group = groups.at(-1);
+    if (!group || start - group.end > mostGap) groups.push({ items: [item], start, end });
+    else {
+      group.items.push(item);
+      group.end = Math.max(group.end, end);
+    }
+  }
+  return groups;
+}
 
 /**
  * The bytes of a file in which some of its tensors lie, as a file of its own, so that the others are not fetched. No
@@ -89,8 +107,12 @@ const mostGap = 2 ** 16;
  * @returns that file, and the same tensors in it
  */
 export function neededPart({ name, identity, ...whole }: ByteSource, tensors: LocatedTensors) {
-  const ranges: { readonly start: number; end: number; readonly at: number }[] = [];
   let size = 0;
+  const ranges = neighbours(tensors, ([, { entry }]) => entry).map((group) => {
+    const at = size;
+    size += group.end - group.start;
+    return { ...group, at };
+  });
   async function* stream(from: number, to: number, signal: AbortSignal) {
     checkRange(name, size, from, to);
     for (const { start, end, at } of ranges) {
@@ -104,25 +126,16 @@ export function neededPart({ name, identity, ...whole }: ByteSource, tensors: Lo
     identity,
     sha256: null,
     stream,
-    get size() {
-      return size;
-    },
+    size,
     read: (start, end, signal = new AbortController().signal) =>
       gathered(stream(start, end, signal), end - start),
   };
   const moved = new Map<string, LocatedTensor>();
-  for (const [tensor, located] of [...tensors].sort(
-    ([, a], [, b]) => a.entry.start - b.entry.start,
-  )) {
-    const { start, end } = located.entry;
-    const last = ranges.at(-1);
-    const joins = last && start - last.end <= mostGap;
-    const range = joins ? last : { start, end, at: size };
-    if (!joins) ranges.push(range);
-    range.end = end;
-    size = range.at + end - range.start;
-    const entry = { ...located.entry, start: size - (end - start), end: size };
-    moved.set(tensor, { ...located, file: source, entry });
+  for (const { items, start, at } of ranges) {
+    for (const [tensor, { entry, ...located }] of items) {
+      const place = { start: at + entry.start - start, end: at + entry.end - start };
+      moved.set(tensor, { ...located, file: source, entry: { ...entry, ...place } });
+    }
   }
   return { source, tensors: moved };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../contract/testing/folder';
 import { decodeElements } from '../convert/elements';
-import { quantiseInt8Blocks } from '../convert/quantise';
+import { quantiseBlocks } from '../convert/quantise';
 import { installComponent } from '../store/install';
 import { openStoredComponent } from '../store/stored';
 import { diskStore } from '../store/testing/disk';
@@ -62,7 +62,7 @@ describe.each([
       const stored = await openStoredComponent(folder);
       if (form === 'f32') expect(await stored.read('l')).toEqual(values);
       else {
-        const blocks = quantiseInt8Blocks(values, rows, columns);
+        const blocks = quantiseBlocks(values, rows, columns, 8);
         expect((await stored.readStored(['l'])).get('l')).toEqual(blocks);
       }
     }

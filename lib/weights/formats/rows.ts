@@ -3,64 +3,69 @@ import { decodeElements, elementType } from '../convert/elements';
 import type { TensorEntry } from './safetensors';
 import type { WeightFile } from './source';
 
-/** Requests for rows in flight at once. */
-const rowRequests = 8;
+/** A tensor as a matrix: slices along its first dimension. A scalar is one row. */
+export function rowsOf(shape: readonly number[]): { rows: number; width: number } {
+  const [rows = 1, ...rest] = shape;
+  return { rows, width: rest.reduce((product, n) => product * n, 1) };
+}
 
 /**
  * Some rows (slices along the first dimension) of a tensor as f32, in the order asked for, repeats
- * included. Only these rows are fetched, neighbours in one request.
+ * included. Only these rows are read, neighbours together.
  *
+ * @param readRun reads `count` rows from `first` on
  * @returns [rows.length, …]
  * @throws RangeError for a row that the tensor does not have
- * @throws KinoraError `TENSOR_DTYPE` when blocks of its type run across the rows
  */
-export async function readTensorRows(
-  file: WeightFile,
-  entry: TensorEntry,
+export async function gatherRows(
   name: string,
+  shape: readonly number[],
   rows: readonly number[],
+  readRun: (first: number, count: number) => Promise<Float32Array>,
 ): Promise<Float32Array> {
-  const [rowCount = 0, ...rest] = entry.shape;
-  const width = rest.reduce((product, n) => product * n, 1);
-  for (const row of rows) {
-    if (!Number.isInteger(row) || row < 0 || row >= rowCount) {
-      throw new RangeError(`${name} [${entry.shape}] has no row ${row}.`);
-    }
-  }
-  const { elements, bytes: blockBytes } = elementType(entry.dtype, name);
-  if (width % elements !== 0) {
-    throw new KinoraError(
-      'TENSOR_DTYPE',
-      `${name} has rows of ${width}, which are no whole blocks of ${elements} in ${entry.dtype}.`,
-    );
-  }
-  const rowBytes = (width / elements) * blockBytes;
-  const runs = runsOf(rows);
-  const floatsOf = new Map<number, Float32Array>();
-  let next = 0;
-  async function work(): Promise<void> {
-    for (let run = runs[next++]; run; run = runs[next++]) {
-      const start = entry.start + run.first * rowBytes;
-      const bytes = await file.read(start, start + run.count * rowBytes);
-      const floats = decodeElements(bytes, entry.dtype, name);
-      for (let i = 0; i < run.count; i++) {
-        floatsOf.set(run.first + i, floats.subarray(i * width, (i + 1) * width));
-      }
-    }
-  }
-  await Promise.all(Array.from({ length: Math.min(rowRequests, runs.length) }, work));
-
+  const { rows: rowCount, width } = rowsOf(shape);
+  const wrong = rows.find((row) => !Number.isInteger(row) || row < 0 || row >= rowCount);
+  if (wrong !== undefined) throw new RangeError(`${name} [${shape}] has no row ${wrong}.`);
   const gathered = new Float32Array(rows.length * width); // [rows, width]
-  for (const [i, row] of rows.entries()) {
-    const floats = floatsOf.get(row);
-    if (!floats) throw new TypeError(`row ${row} of ${name} was not read`);
-    gathered.set(floats, i * width);
+  for (const { first, count } of runsOf(rows)) {
+    const floats = await readRun(first, count);
+    for (const [i, row] of rows.entries()) {
+      const at = (row - first) * width;
+      if (row < first || row >= first + count) continue;
+      gathered.set(floats.subarray(at, at + width), i * width);
+    }
   }
   return gathered;
 }
 
+/**
+ * {@link gatherRows} of a file.
+ *
+ * @throws KinoraError `TENSOR_DTYPE` when blocks of its type run across the rows
+ */
+export async function readTensorRows(
+  file: WeightFile,
+  { shape, dtype, start }: TensorEntry,
+  name: string,
+  rows: readonly number[],
+): Promise<Float32Array> {
+  const { width } = rowsOf(shape);
+  const { elements, bytes } = elementType(dtype, name);
+  if (width % elements !== 0) {
+    throw new KinoraError(
+      'TENSOR_DTYPE',
+      `${name} has rows of ${width}, which are no whole blocks of ${elements} in ${dtype}.`,
+    );
+  }
+  const rowBytes = (width / elements) * bytes;
+  return gatherRows(name, shape, rows, async (first, count) => {
+    const from = start + first * rowBytes;
+    return decodeElements(await file.read(from, from + count * rowBytes), dtype, name);
+  });
+}
+
 /** Distinct rows as runs of neighbours. */
-export function runsOf(rows: readonly number[]): { first: number; count: number }[] {
+function runsOf(rows: readonly number[]): { first: number; count: number }[] {
   const runs: { first: number; count: number }[] = [];
   for (const row of [...new Set(rows)].sort((a, b) => a - b)) {
     const last = runs.at(-1);

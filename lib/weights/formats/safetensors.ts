@@ -1,25 +1,6 @@
 import { z } from 'zod';
-import { KinoraError } from '../../contract';
-import { truncated, type WeightFile } from './source';
-
-/** Bytes per element of the types a safetensors file may name. */
-const elementBytes: Readonly<Record<string, number>> = {
-  F64: 8,
-  F32: 4,
-  F16: 2,
-  BF16: 2,
-  F8_E4M3: 1,
-  F8_E5M2: 1,
-  I64: 8,
-  I32: 4,
-  I16: 2,
-  I8: 1,
-  U64: 8,
-  U32: 4,
-  U16: 2,
-  U8: 1,
-  BOOL: 1,
-};
+import { elementTypes } from '../convert/element-types';
+import { damaged, truncated, type WeightFile } from './source';
 
 /** One tensor as the header lists it. */
 export interface TensorEntry {
@@ -65,12 +46,12 @@ export async function readSafetensorsHeader(file: WeightFile): Promise<Safetenso
   const prefix = await file.read(0, Math.min(9, file.size));
   const headerBytes = new DataView(prefix.buffer, prefix.byteOffset, 8).getBigUint64(0, true);
   if (headerBytes > maxHeaderBytes || headerBytes < 2) {
-    throw invalid(file, 'it does not start like a safetensors file');
+    throw damaged(file, 'it does not start like a safetensors file');
   }
   const dataStart = 8 + Number(headerBytes);
   if (dataStart > file.size) throw truncated(file.name, dataStart, file.size);
   // Random bytes may announce a header of any length: look before reading it.
-  if (prefix[8] !== openingBrace) throw invalid(file, 'its header is not a table of tensors');
+  if (prefix[8] !== openingBrace) throw damaged(file, 'its header is not a table of tensors');
 
   const header = parseHeader(file, await file.read(8, dataStart));
   const tensors = new Map<string, TensorEntry>();
@@ -78,7 +59,7 @@ export async function readSafetensorsHeader(file: WeightFile): Promise<Safetenso
   for (const [name, value] of Object.entries(header)) {
     if (name === '__metadata__') {
       const parsed = metadataSchema.safeParse(value);
-      if (!parsed.success) throw invalid(file, 'its metadata is not a table of texts');
+      if (!parsed.success) throw damaged(file, 'its metadata is not a table of texts');
       metadata = new Map(Object.entries(parsed.data));
     } else {
       tensors.set(name, checkEntry(file, name, value, dataStart));
@@ -93,10 +74,10 @@ function parseHeader(file: WeightFile, bytes: Uint8Array): object {
   try {
     header = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch (cause) {
-    throw invalid(file, 'its header is not valid JSON', cause);
+    throw damaged(file, 'its header is not valid JSON', cause);
   }
   if (typeof header !== 'object' || header === null || Array.isArray(header)) {
-    throw invalid(file, 'its header is not a table of tensors');
+    throw damaged(file, 'its header is not a table of tensors');
   }
   return header;
 }
@@ -108,18 +89,19 @@ function checkEntry(
   dataStart: number,
 ): TensorEntry {
   if (name.length > maxNameLength) {
-    throw invalid(file, `the name of a tensor has ${name.length} characters`);
+    throw damaged(file, `the name of a tensor has ${name.length} characters`);
   }
   const parsed = entrySchema.safeParse(value);
-  if (!parsed.success) throw invalid(file, `its entry for ${name} cannot be read`);
+  if (!parsed.success) throw damaged(file, `its entry for ${name} cannot be read`);
   const { dtype, shape } = parsed.data;
   const [start, end] = parsed.data.data_offsets;
-  if (end < start) throw invalid(file, `the bytes of ${name} end before they start`);
+  if (end < start) throw damaged(file, `the bytes of ${name} end before they start`);
   // An unknown type is listed too: it matters only when the tensor is read.
-  const perElement = Object.hasOwn(elementBytes, dtype) ? elementBytes[dtype] : undefined;
-  const expected = perElement && shape.reduce((product, n) => product * n, 1) * perElement;
+  const type = elementTypes.get(dtype);
+  const count = shape.reduce((product, n) => product * n, 1);
+  const expected = type && (count / type.elements) * type.bytes;
   if (expected !== undefined && expected !== end - start) {
-    throw invalid(
+    throw damaged(
       file,
       `${name} is ${dtype} [${shape}] and needs ${expected} bytes, but has ${end - start}`,
     );
@@ -135,16 +117,12 @@ function checkLayout(
   const byOffset = [...tensors].sort(([, a], [, b]) => a.start - b.start || a.end - b.end);
   let position = dataStart;
   for (const [name, { start, end }] of byOffset) {
-    if (start < position) throw invalid(file, `${name} overlaps the tensor before it`);
-    if (start > position) throw invalid(file, `there is a gap before ${name}`);
+    if (start < position) throw damaged(file, `${name} overlaps the tensor before it`);
+    if (start > position) throw damaged(file, `there is a gap before ${name}`);
     position = end;
   }
   if (position > file.size) throw truncated(file.name, position, file.size);
   if (position < file.size && file.size !== Number.POSITIVE_INFINITY) {
-    throw invalid(file, `${file.size - position} bytes follow after its last tensor`);
+    throw damaged(file, `${file.size - position} bytes follow after its last tensor`);
   }
-}
-
-function invalid(file: WeightFile, reason: string, cause?: unknown): KinoraError {
-  return new KinoraError('MODEL_FILE_INVALID', `${file.name} is damaged: ${reason}.`, { cause });
 }

@@ -30,6 +30,15 @@ export interface ModelFolder {
   exists(path: string): Promise<boolean>;
 }
 
+/** A folder by how it opens a file, and knows of one. */
+export function folderFrom(open: ModelFolder['open'], exists: ModelFolder['exists']): ModelFolder {
+  async function text(path: string): Promise<string> {
+    const file = await open(path);
+    return new TextDecoder().decode(await file.read(0, file.size));
+  }
+  return { open, exists, text, json: async (path) => parseModelJson(path, await text(path)) };
+}
+
 /**
  * A Blob or File as a weight file: a LoRA that was chosen, a file of the OPFS store. Its reads throw
  * KinoraError `MODEL_FILE_MISSING` or `FILE_UNREADABLE` when it was deleted or changed since.
@@ -91,6 +100,15 @@ export function truncated(name: string, needed: number, size: number): KinoraErr
     'MODEL_FILE_TRUNCATED',
     `${name} ends too early: ${needed} bytes are needed, ${size} are there.`,
   );
+}
+
+/** The error for a file whose content is not as its format has it. */
+export function damaged(
+  { name }: Pick<WeightFile, 'name'>,
+  reason: string,
+  cause?: unknown,
+): KinoraError {
+  return new KinoraError('MODEL_FILE_INVALID', `${name} is damaged: ${reason}.`, { cause });
 }
 
 /** Whether a file counts as not there: what systems write beside others (`.DS_Store`, `._name`) is no part of a model. */
@@ -162,10 +180,8 @@ export class SourceChanged extends Error {
 
 /** A folder inside a folder. */
 export function subfolder(folder: ModelFolder, path: string): ModelFolder {
-  return {
-    open: (name) => folder.open(`${path}/${name}`),
-    text: (name) => folder.text(`${path}/${name}`),
-    json: (name) => folder.json(`${path}/${name}`),
-    exists: (name) => folder.exists(`${path}/${name}`),
-  };
+  return folderFrom(
+    (name) => folder.open(`${path}/${name}`),
+    (name) => folder.exists(`${path}/${name}`),
+  );
 }

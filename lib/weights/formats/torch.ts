@@ -1,6 +1,6 @@
 import { KinoraError } from '../../contract';
 import type { TensorEntry } from './safetensors';
-import { truncated, type WeightFile } from './source';
+import { damaged, truncated, type WeightFile } from './source';
 
 /** Element type and bytes of the storages that a pickle may name. */
 const storageTypes: Readonly<Record<string, readonly [dtype: string, bytes: number]>> = {
@@ -61,7 +61,7 @@ export async function readTorchHeader(
   const name = [...records.keys()].find((record) => /^[^/]+\/data\.pkl$/.test(record)) ?? '';
   const pickle = await placeOf(file, records.get(name));
   if (!pickle || pickle.end - pickle.start > maxTableBytes)
-    throw invalid(file, 'data.pkl is missing');
+    throw damaged(file, 'data.pkl is missing');
   const folder = name.slice(0, -'data.pkl'.length);
   const table = unpickle(file, await file.read(pickle.start, pickle.end));
   const tensors = new Map<string, TensorEntry>();
@@ -69,7 +69,7 @@ export async function readTorchHeader(
     const [dtype, bytes] = storage.type;
     const place = await placeOf(file, records.get(`${folder}data/${storage.record}`));
     if (place?.end !== (place?.start ?? 0) + storage.count * bytes) {
-      throw invalid(file, `${key} has no storage of ${storage.count} elements`);
+      throw damaged(file, `${key} has no storage of ${storage.count} elements`);
     }
     const start = place.start + offset * bytes;
     tensors.set(key, { dtype, shape, start, end: start + product(shape) * bytes });
@@ -78,7 +78,7 @@ export async function readTorchHeader(
   const headerBytes = inOrder[0]?.[1].start ?? pickle.end;
   let position = headerBytes;
   for (const [key, { start, end }] of inOrder) {
-    if (start < position) throw invalid(file, `${key} overlaps another tensor`);
+    if (start < position) throw damaged(file, `${key} overlaps another tensor`);
     position = end;
   }
   return { tensors, headerBytes };
@@ -98,20 +98,20 @@ async function readDirectory(file: WeightFile): Promise<Map<string, ZipRecord>> 
     throw new KinoraError('MODEL_FILE_TRUNCATED', `${file.name} ends before its directory.`);
   }
   const [size, offset] = [end.getUint32(12, true), end.getUint32(16, true)];
-  if (offset + size > ending || size > maxTableBytes) throw invalid(file, 'it has no directory');
+  if (offset + size > ending || size > maxTableBytes) throw damaged(file, 'it has no directory');
   const bytes = await file.read(offset, offset + size);
   const view = viewOf(bytes);
   const records = new Map<string, ZipRecord>();
   for (let at = 0; at < size; ) {
     if (at + 46 > size || view.getUint32(at, true) !== 0x02014b50) {
-      throw invalid(file, 'its directory is broken');
+      throw damaged(file, 'its directory is broken');
     }
     const u16 = (field: number) => view.getUint16(at + field, true);
     const u32 = (field: number) => view.getUint32(at + field, true);
     const record = { offset: u32(42), size: u32(24) };
     // 2³² − 1 says that the number stands elsewhere: zip64.
     if (u16(10) !== 0 || u32(20) !== record.size || Math.max(u32(42), u32(24)) === 2 ** 32 - 1) {
-      throw invalid(file, 'its records are compressed, or beyond 4 GiB');
+      throw damaged(file, 'its records are compressed, or beyond 4 GiB');
     }
     records.set(textOf(bytes.subarray(at + 46, at + 46 + u16(28))), record);
     at += 46 + u16(28) + u16(30) + u16(32);
@@ -141,7 +141,7 @@ function tensorsOf(file: WeightFile, whole: Value): Map<string, Tensor> {
   const seen = new Set<Value>();
   const take = (name: string, value: Value) => {
     if (!(value instanceof Tensor)) return;
-    if (seen.has(value)) throw invalid(file, `${name} is another tensor again`);
+    if (seen.has(value)) throw damaged(file, `${name} is another tensor again`);
     seen.add(value);
     tensors.set(name, value);
   };
@@ -149,7 +149,7 @@ function tensorsOf(file: WeightFile, whole: Value): Map<string, Tensor> {
     take(name, value);
     if (value instanceof Map) for (const [inner, one] of value) take(`${name}.${inner}`, one);
   }
-  if (tensors.size === 0) throw invalid(file, 'it has no tensors');
+  if (tensors.size === 0) throw damaged(file, 'it has no tensors');
   return tensors;
 }
 
@@ -291,8 +291,4 @@ function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): DataView {
 
 function textOf(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes);
-}
-
-function invalid(file: WeightFile, reason: string): KinoraError {
-  return new KinoraError('MODEL_FILE_INVALID', `${file.name} is damaged: ${reason}.`);
 }

@@ -32,7 +32,7 @@ export function parseAddress(text: string, hub: string, revision = 'main'): Addr
     const host = publicHosts.find((known) => trimmed.startsWith(`${known}/`));
     return host
       ? parseAddress(`https://${trimmed}`, hub, revision)
-      : ofHub(trimmed, partsOf(trimmed, trimmed), revision);
+      : ofHub(trimmed, trimmed, revision);
   }
   let url: URL;
   try {
@@ -40,15 +40,16 @@ export function parseAddress(text: string, hub: string, revision = 'main'): Addr
   } catch {
     throw invalid(trimmed, 'it is not a link that can be read');
   }
-  if (url.protocol === 'hf:')
-    return ofHub(trimmed, partsOf(trimmed, trimmed.slice(3).replace(/^\/+/, '')), revision);
+  if (url.protocol === 'hf:') {
+    return ofHub(trimmed, trimmed.slice(3).replace(/^\/+/, ''), revision);
+  }
   const base = new URL(hub);
   const prefix = base.pathname.endsWith('/') ? base.pathname : `${base.pathname}/`;
   if (url.origin === base.origin && url.pathname.startsWith(prefix)) {
-    return ofHub(trimmed, partsOf(trimmed, url.pathname.slice(prefix.length)), revision);
+    return ofHub(trimmed, url.pathname.slice(prefix.length), revision);
   }
   if (publicHosts.includes(url.hostname)) {
-    return ofHub(trimmed, partsOf(trimmed, url.pathname.slice(1)), revision);
+    return ofHub(trimmed, url.pathname.slice(1), revision);
   }
   return { kind: 'link', url: checkLink(trimmed, url) };
 }
@@ -88,7 +89,8 @@ function checkLink(text: string, url: URL, what: 'hub' | 'file' = 'file'): strin
   return url.href;
 }
 
-function ofHub(text: string, parts: string[], revision: string): Address {
+function ofHub(text: string, place: string, revision: string): Address {
+  const parts = partsOf(text, place);
   while (parts.at(-1) === '') parts.pop();
   if (parts[0] === 'models') parts.shift();
   const [owner = '', name = '', ...rest] = parts;

@@ -34,13 +34,7 @@ export async function request(
   if (response.ok || response.status === 416) return response;
   // A body that has ended needs no cancel.
   await response.body?.cancel().catch(() => undefined);
-  throw refusal(response, clock, subject, page, isElsewhere(response, url));
-}
-
-/** Whether the answer comes from another server than the one that was asked. */
-function isElsewhere(response: Response, url: string | URL): boolean {
-  if (!response.redirected || response.url === '') return false;
-  return new URL(response.url).origin !== new URL(url).origin;
+  throw refusal(response, clock, subject, page, url);
 }
 
 function refusal(
@@ -48,7 +42,7 @@ function refusal(
   clock: Clock,
   subject: string,
   page: string | null,
-  elsewhere: boolean,
+  asked: string | URL,
 ): Error {
   const { status, headers } = response;
   const reason = headers.get('x-error-code') ?? '';
@@ -69,7 +63,11 @@ function refusal(
   }
   // The hub signs the storage's addresses for a time. One that expired is refused, and the next
   // request to the hub gets a new one.
-  if (elsewhere && [400, 401, 403].includes(status)) {
+  const isElsewhere =
+    response.redirected &&
+    response.url !== '' &&
+    new URL(response.url).origin !== new URL(asked).origin;
+  if (isElsewhere && [400, 401, 403].includes(status)) {
     return new Transient('HUB_DENIED', `the storage refuses the hub's address (${status})`, wait);
   }
   if (status === 401 || status === 403 || reason === 'GatedRepo') {

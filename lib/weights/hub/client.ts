@@ -10,6 +10,7 @@ import {
   untilStalled,
 } from '../../contract';
 import { isHidden, SourceChanged } from '../formats/source';
+import type { HubAddress } from './address';
 import { bodyLength, contentRange, plainEtag, request } from './answers';
 import {
   type Clock,
@@ -65,14 +66,10 @@ export interface Listing {
 }
 
 /** A file that can be fetched, and what it is known to be. */
-export interface RemoteFile {
+export interface RemoteFile extends Pick<ListedFile, 'identity' | 'sha256' | 'gitSha1'> {
   /** `owner/name/path@commit`, or the link. */
   readonly name: string;
   readonly size: number;
-  readonly identity: string;
-  readonly sha256: string | null;
-  /** SHA-1 by Git; only small files of a hub have one. */
-  readonly gitSha1: string | null;
   /** Page of its repository; null for a link. */
   readonly page: string | null;
   /** The name that a link's server gives the file, where that is the name of a LoRA. */
@@ -208,6 +205,11 @@ export class HubClient {
     return `${this.base}/${repository}/resolve/${encodeURIComponent(revision)}/${inside}`;
   }
 
+  /** As `request` of answers.ts. */
+  request(subject: string, url: string | URL, page: string | null, init: RequestInit) {
+    return request(this.fetch, this.clock, subject, url, page, init);
+  }
+
   /** @param server host of the hub, where the request goes there */
   retryBudget(subject: string, server?: string): RetryBudget {
     return new RetryBudget(this.clock, this.policy, subject, this.onWait, server);
@@ -224,49 +226,34 @@ export class HubClient {
   }
 
   async #list(repository: string, revision: string): Promise<Listing> {
+    const common = { hubUrl: this.base, fetch: this.#api(repository) };
+    const isCommit = (text: string) => /^[0-9a-f]{40}$/.test(text);
+    const files = new Map<string, ListedFile>();
+    let commit: string | null = revision;
+    let licence: string | null = null;
     try {
-      return await this.#readList(repository, revision);
+      if (!isCommit(revision)) {
+        const additionalFields = ['sha' as const, 'cardData' as const];
+        const info = await modelInfo({ ...common, name: repository, revision, additionalFields });
+        commit = isCommit(info.sha) ? info.sha : null;
+        licence = cardSchema.catch({ licence: null }).parse(info.cardData).licence;
+      }
+      const at = { repo: repository, revision: commit ?? revision, recursive: true };
+      for await (const item of listFiles({ ...common, ...at })) {
+        const { type, path, size, oid, lfs } = entrySchema.parse(item);
+        if (type !== 'file' || isHidden(path)) continue;
+        const sha256 = lfs && /^[0-9a-f]{64}$/.test(lfs.oid) ? lfs.oid : null;
+        const identity = sha256 ?? oid ?? `${size}`;
+        const gitSha1 = !lfs && oid && isCommit(oid) ? oid : null;
+        files.set(path, { path, bytes: lfs?.size ?? size, identity, sha256, gitSha1 });
+      }
     } catch (cause) {
       // The library throws other errors for answers that it does not expect.
       if (cause instanceof KinoraError) throw cause;
       const sentence = `The hub's list of the files of ${repository} cannot be read.`;
       throw new KinoraError('HUB_ANSWER_INVALID', sentence, { cause });
     }
-  }
-
-  async #readList(repository: string, revision: string): Promise<Listing> {
-    const common = { hubUrl: this.base, fetch: this.#api(repository) };
-    const pinned = /^[0-9a-f]{40}$/.test(revision);
-    const { commit, licence } = pinned
-      ? { commit: revision, licence: null }
-      : await this.#info(repository, revision, common);
-    const files = new Map<string, ListedFile>();
-    const options = { ...common, repo: repository, revision: commit ?? revision, recursive: true };
-    for await (const item of listFiles(options)) {
-      const { type, path, size, oid, lfs } = entrySchema.parse(item);
-      if (type !== 'file' || isHidden(path)) continue;
-      const sha256 = lfs && /^[0-9a-f]{64}$/.test(lfs.oid) ? lfs.oid : null;
-      const identity = sha256 ?? oid ?? `${size}`;
-      const gitSha1 = !lfs && oid && /^[0-9a-f]{40}$/.test(oid) ? oid : null;
-      files.set(path, { path, bytes: lfs?.size ?? size, identity, sha256, gitSha1 });
-    }
     return { repository, commit, licence, files };
-  }
-
-  async #info(
-    repository: string,
-    revision: string,
-    common: { hubUrl: string; fetch: typeof fetch },
-  ): Promise<Pick<Listing, 'commit' | 'licence'>> {
-    const additionalFields = ['sha' as const, 'cardData' as const];
-    const { sha, cardData } = await modelInfo({
-      ...common,
-      name: repository,
-      revision,
-      additionalFields,
-    });
-    const commit = /^[0-9a-f]{40}$/.test(sha) ? sha : null;
-    return { commit, licence: cardSchema.catch({ licence: null }).parse(cardData).licence };
   }
 
   /** The library's fetch: it is handed good answers only, tried until one comes. */
@@ -279,15 +266,8 @@ export class HubClient {
         try {
           return await this.#inTime(undefined, async (abort) => {
             const options = { ...init, signal: abort };
-            const response = await request(
-              this.fetch,
-              this.clock,
-              subject,
-              url,
-              this.page(repository),
-              options,
-            );
-            return readable(response, subject);
+            const page = this.page(repository);
+            return readable(await this.request(subject, url, page, options), subject);
           });
         } catch (failure) {
           await retries.wait(failure);
@@ -309,7 +289,7 @@ export class HubClient {
       try {
         return await this.#inTime(signal, async (abort) => {
           const init: RequestInit = { headers: { Range: 'bytes=0-0' }, signal: abort };
-          const response = await request(this.fetch, this.clock, name, url, null, init);
+          const response = await this.request(name, url, null, init);
           // A body that has ended needs no cancel.
           await response.body?.cancel().catch(() => undefined);
           return describe(response, url);
@@ -366,17 +346,25 @@ function describe(response: Response, url: string) {
 }
 
 /**
- * The one LoRA of a repository: a safetensors file, or the two of a pair, that for high noise first.
+ * The LoRA that an address means: a safetensors file, or the one of its repository, and the other file of its pair where
+ * the repository has that. Of a repository's one pair that for high noise is the first.
  *
- * @throws KinoraError `ADDRESS_INVALID` where it has none, or several, and what the hub answers
+ * @throws KinoraError `ADDRESS_INVALID` where a repository has none, or several, and what the hub answers
  */
-export async function onlyLora(
+export async function lorasAt(
   client: HubClient,
-  repository: string,
-  revision: string,
+  address: HubAddress,
   signal?: AbortSignal,
-): Promise<readonly [string, string?]> {
-  const groups = groupPairs(await loraFiles(client, repository, revision, signal), String);
+): Promise<readonly [string, (string | undefined)?]> {
+  const { repository, revision } = address;
+  const { files } = await client.list(repository, revision, signal);
+  const loras = [...files.keys()].filter((path) => path.endsWith('.safetensors'));
+  const groups: (readonly [string, string?])[] = groupPairs(loras, String);
+  if (address.kind === 'file') {
+    const { path } = address;
+    const pair = groups.find((group) => group.includes(path));
+    return [path, pair?.find((file) => file !== path)];
+  }
   const [only] = groups;
   if (groups.length === 1 && only) return only;
   throw new KinoraError(
@@ -385,28 +373,4 @@ export async function onlyLora(
       ? `${repository} has no safetensors file.`
       : `${repository} has ${groups.length} LoRAs: name one, such as ${repository}/${only[0]}.`,
   );
-}
-
-/**
- * The other file of a pair, in the repository of the first.
- *
- * @returns null where it has none
- */
-export async function otherOfPair(
-  client: HubClient,
-  { repository, path, revision }: SourceFile,
-): Promise<string | null> {
-  const files = await loraFiles(client, repository, revision);
-  const group = groupPairs(files, String).find((pair) => pair.some((file) => file === path));
-  return group?.find((file) => file !== path) ?? null;
-}
-
-async function loraFiles(
-  client: HubClient,
-  repository: string,
-  revision: string,
-  signal?: AbortSignal,
-): Promise<string[]> {
-  const { files } = await client.list(repository, revision, signal);
-  return [...files.keys()].filter((path) => path.endsWith('.safetensors'));
 }

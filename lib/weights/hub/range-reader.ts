@@ -1,6 +1,6 @@
-import { KinoraError, untilStalled } from '../../contract';
+import { KinoraError, Signal, untilAborted, untilStalled } from '../../contract';
 import { SourceChanged } from '../formats/source';
-import { bodyLength, contentRange, plainEtag, request, sizeOfRefusedRange } from './answers';
+import { bodyLength, contentRange, plainEtag, sizeOfRefusedRange } from './answers';
 import type { HubClient, RemoteFile } from './client';
 import { type RetryBudget, Transient } from './retry';
 
@@ -27,10 +27,6 @@ export interface RangeOptions {
  * its byte. Iterating hands on what has come, once, in order.
  */
 export class RangeReader {
-  readonly client: HubClient;
-  readonly file: RemoteFile;
-  readonly etags: Set<string>;
-  readonly options: RangeOptions;
   /** Exclusive. Grows to the end of the stream when the server sends the file whole. */
   end: number;
   /** Whether it is the next to be handed on: only then it may take the place of all that follow. */
@@ -40,21 +36,18 @@ export class RangeReader {
   readonly #retries: RetryBudget;
   readonly #queue: Uint8Array[] = [];
   #queued = 0;
-  #failure: { readonly reason: unknown } | undefined;
-  #done = false;
-  /** Called at the next change of the queue. */
-  #waiting: (() => void)[] = [];
+  #running: Promise<void> = Promise.resolve();
+  /** Raised when something has come, or the range has ended. */
+  readonly #news = new Signal();
+  /** Raised when something was handed on. */
+  readonly #room = new Signal();
   #began = 0;
   #ended: number | undefined;
 
-  constructor(options: RangeOptions) {
-    this.client = options.client;
-    this.file = options.file;
-    this.etags = options.etags;
-    this.options = options;
+  constructor(readonly options: RangeOptions) {
     this.#position = options.start;
     this.end = options.end;
-    this.#retries = this.client.retryBudget(`file ${this.file.name}`);
+    this.#retries = options.client.retryBudget(`file ${options.file.name}`);
   }
 
   /** Length of the range. */
@@ -64,21 +57,18 @@ export class RangeReader {
 
   /** How long it has taken, attempts and waits between them included. */
   get elapsedMs(): number {
-    return (this.#ended ?? this.client.clock.now()) - this.#began;
+    return (this.#ended ?? this.options.client.clock.now()) - this.#began;
   }
 
   /** Begins to fetch; failures surface where it is iterated. */
   start(signal: AbortSignal): void {
-    this.#began = this.client.clock.now();
-    this.#run(signal)
-      .catch((reason: unknown) => {
-        this.#failure = { reason };
-      })
-      .finally(() => {
-        this.#done = true;
-        this.#ended = this.client.clock.now();
-        this.#notify();
-      });
+    const { clock } = this.options.client;
+    this.#began = clock.now();
+    this.#running = this.#run(signal).finally(() => {
+      this.#ended = clock.now();
+      this.#news.raise();
+    });
+    this.#running.catch(() => undefined);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
@@ -86,14 +76,12 @@ export class RangeReader {
       const bytes = this.#queue.shift();
       if (bytes) {
         this.#queued -= bytes.length;
-        this.#notify();
+        this.#room.raise();
         yield bytes;
-      } else if (this.#failure) {
-        throw this.#failure.reason;
-      } else if (this.#done) {
-        return;
+      } else if (this.#ended !== undefined) {
+        return await this.#running;
       } else {
-        await this.#change();
+        await this.#news.wait(Number.POSITIVE_INFINITY);
       }
     }
   }
@@ -115,13 +103,13 @@ export class RangeReader {
 
   /** One request, read as far as it goes. */
   async #attempt(signal: AbortSignal): Promise<void> {
-    const { client, file } = this;
+    const { client, file } = this.options;
     const stall = new Transient('HUB_UNREACHABLE', 'nothing came any more');
     await untilStalled(client.policy.stallMs, stall, signal, async (either, pulse) => {
       const headers = { Range: `bytes=${this.#position}-${this.end - 1}` };
       const init = { headers, signal: either };
       const { name, page } = file;
-      const response = await request(client.fetch, client.clock, name, file.url(), page, init);
+      const response = await client.request(name, file.url(), page, init);
       pulse.came();
       let skip: number;
       try {
@@ -137,20 +125,22 @@ export class RangeReader {
 
   /** What an answer is; gives the bytes of its body that are not wanted. */
   #check(response: Response): number {
-    const { size } = this.file;
+    const { file, etags } = this.options;
+    const { size } = file;
     const { headers, status } = response;
     if (status === 416) {
-      if ((sizeOfRefusedRange(headers) ?? size) !== size) throw this.#mismatch('another size');
+      if ((sizeOfRefusedRange(headers) ?? size) !== size)
+        throw new MismatchingAnswer('another size');
       throw new Transient('HUB_ANSWER_INVALID', 'the server says that the file has no such part');
     }
     const range = status === 206 ? contentRange(headers) : null;
     const reported = status === 206 ? range?.size : bodyLength(headers);
     if (reported !== undefined && reported !== null && reported !== size)
-      throw this.#mismatch('another size');
+      throw new MismatchingAnswer('another size');
     const etag = plainEtag(headers.get('etag'));
     if (etag !== null) {
-      if (this.etags.size > 0 && !this.etags.has(etag)) throw this.#mismatch('another etag', etag);
-      this.etags.add(etag);
+      if (etags.size > 0 && !etags.has(etag)) throw new MismatchingAnswer('another etag', etag);
+      etags.add(etag);
     }
     if (status === 206) {
       // If the header is hidden from the page, the length has to be the one that was asked for.
@@ -189,7 +179,7 @@ export class RangeReader {
         this.#take(value.subarray(passed));
         while (this.#queued > this.options.mostQueued && !signal.aborted) {
           rest();
-          await Promise.race([this.#change(), aborted(signal)]);
+          await untilAborted(this.#room.wait(Number.POSITIVE_INFINITY), signal);
           alive();
         }
       }
@@ -208,37 +198,26 @@ export class RangeReader {
     this.#queue.push(part);
     this.#queued += part.length;
     this.options.onBytes?.(part.length);
-    this.#notify();
-  }
-
-  #change(): Promise<void> {
-    return new Promise((resolve) => this.#waiting.push(resolve));
-  }
-
-  #notify(): void {
-    for (const resolve of this.#waiting.splice(0)) resolve();
-  }
-
-  #mismatch(what: string, etag?: string): MismatchingAnswer {
-    return new MismatchingAnswer(`the server announces ${what}`, etag);
+    this.#news.raise();
   }
 
   /** Asks the hub whether the file is still the same, where an answer makes one doubt it. */
   async #explain(failure: unknown, signal: AbortSignal): Promise<unknown> {
     const gone = failure instanceof KinoraError && failure.code === 'HUB_NOT_FOUND';
     if (!(failure instanceof MismatchingAnswer || gone)) return failure;
-    const before = this.file.url();
+    const { client, file, etags } = this.options;
+    const before = file.url();
     try {
-      await this.file.confirm(signal, this.client);
+      await file.confirm(signal, client);
     } catch (reason) {
       return reason instanceof SourceChanged ? reason : failure;
     }
     if (failure instanceof MismatchingAnswer) {
       // The hub says that it is the same content: another of its storages has another etag for it.
-      if (failure.etag !== undefined) this.etags.add(failure.etag);
+      if (failure.etag !== undefined) etags.add(failure.etag);
       return failure;
     }
-    const moved = this.file.url() !== before;
+    const moved = file.url() !== before;
     return moved ? new Transient('HUB_NOT_FOUND', 'the file was moved') : failure;
   }
 }
@@ -246,16 +225,9 @@ export class RangeReader {
 /** An answer that looks like one of another file. */
 class MismatchingAnswer extends Transient {
   constructor(
-    sentence: string,
-    readonly etag: string | undefined,
+    what: string,
+    readonly etag?: string,
   ) {
-    super('HUB_ANSWER_INVALID', sentence);
+    super('HUB_ANSWER_INVALID', `the server announces ${what}`);
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

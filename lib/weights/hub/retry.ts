@@ -1,4 +1,4 @@
-import { type ErrorCode, KinoraError } from '../../contract';
+import { type ErrorCode, KinoraError, untilAborted } from '../../contract';
 
 /** Time and chance, so that tests need not wait. */
 export interface Clock {
@@ -60,19 +60,13 @@ export const briefPolicy: RetryPolicy = {
 export const systemClock: Clock = {
   now: () => Date.now(),
   random: () => Math.random(),
-  sleep: (ms, signal) =>
-    new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason);
-      const ended = () => {
-        clearTimeout(timer);
-        reject(signal?.reason);
-      };
-      const timer = setTimeout(() => {
-        signal?.removeEventListener('abort', ended);
-        resolve();
-      }, ms);
-      signal?.addEventListener('abort', ended, { once: true });
-    }),
+  async sleep(ms, signal) {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const over = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, ms);
+    });
+    await (signal ? untilAborted(over, signal) : over).finally(() => clearTimeout(timer));
+  },
 };
 
 /** A failure that may pass: the request is made again. */
@@ -117,10 +111,6 @@ export class RetryBudget {
   reset(): void {
     this.#failures = 0;
     this.#since = this.clock.now();
-  }
-
-  get failures(): number {
-    return this.#failures;
   }
 
   /**

@@ -27,7 +27,7 @@ export function hubByteSource(
 ): ByteSource {
   const { rangeBytes, parallel, onBytes } = { ...standardOptions, ...options };
   const etags = new Set<string>();
-  const size = new RangeSize(rangeBytes);
+  let size = Math.min(firstBytes, rangeBytes);
 
   async function* stream(start: number, end: number, signal?: AbortSignal) {
     checkRange(file.name, file.size, start, end);
@@ -39,7 +39,7 @@ export function hubByteSource(
     try {
       for (;;) {
         while (next < end && readers.length < parallel) {
-          const until = Math.min(end, next + size.bytes);
+          const until = Math.min(end, next + size);
           const reader = new RangeReader({ ...common, start: next, end: until });
           reader.leading = readers.push(reader) === 1;
           reader.start(either);
@@ -51,7 +51,7 @@ export function hubByteSource(
         yield* reader;
         // A server that knows no ranges has sent everything through this one.
         if (reader.end === end) return;
-        size.learn(reader.bytes, reader.elapsedMs);
+        size = nextSize(size, rangeBytes, reader.bytes, reader.elapsedMs);
         readers.shift();
       }
     } finally {
@@ -76,25 +76,17 @@ const aimMs = 1000;
 const leastBytes = 256 * 1024;
 const firstBytes = 512 * 1024;
 
-/** How large the next range of a file should be, by how long the ones before it took. */
-class RangeSize {
-  #bytes: number;
-
-  constructor(readonly mostBytes: number) {
-    this.#bytes = Math.min(firstBytes, mostBytes);
-  }
-
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  /** A range of so many bytes took so long, beside the others that were in flight with it. */
-  learn(bytes: number, elapsedMs: number): void {
-    const fitting = elapsedMs > 0 ? (bytes * aimMs) / elapsedMs : Number.POSITIVE_INFINITY;
-    // The last range of a stream may be short: it shows the speed, but must not shrink the size.
-    const grown = Math.min(fitting, this.#bytes * 2);
-    this.#bytes = Math.floor(Math.min(this.mostBytes, Math.max(leastBytes, grown)));
-  }
+/**
+ * How large the next range of a file should be, after one of so many bytes took so long beside the others that were in
+ * flight with it.
+ *
+ * @param size that of the ranges so far
+ */
+function nextSize(size: number, most: number, bytes: number, elapsedMs: number): number {
+  const fitting = elapsedMs > 0 ? (bytes * aimMs) / elapsedMs : Number.POSITIVE_INFINITY;
+  // The last range of a stream may be short: it shows the speed, but must not shrink the size.
+  const grown = Math.min(fitting, size * 2);
+  return Math.floor(Math.min(most, Math.max(leastBytes, grown)));
 }
 
 /** Bytes read at a time: as large as the pieces that are written. */

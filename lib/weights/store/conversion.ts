@@ -1,7 +1,7 @@
 import { at } from '../../contract';
 import { scaleFactors } from '../convert/elements';
-import type { TensorLocation } from '../formats/located';
-import { type ByteSource, truncated, type WeightFile } from '../formats/source';
+import { neighbours } from '../formats/located';
+import { type ByteSource, truncated } from '../formats/source';
 import { BlockBuffer, convertRows } from './convert';
 import { checkedHash } from './fetched-file';
 import type { StoreFolder, StoreWriter } from './folder';
@@ -53,19 +53,32 @@ async function convertSource(
   if (state.hash === null || !(await hash.resume(state.hash))) await hash.start();
   const start = units[0]?.start ?? source.size;
   const buffer = new Uint8Array(
-    units.reduce((most, { start: a, end }) => Math.max(most, end - a), 0),
+    units.reduce((most, unit) => Math.max(most, unit.end - unit.start), 0),
   );
-  const stream = new StreamReader(source.stream(start, source.size, signal), source.name);
+  const stream = source.stream(start, source.size, signal)[Symbol.asyncIterator]();
+  let piece: Uint8Array = new Uint8Array();
+  /** The next bytes of the stream, whose pieces have any size. */
+  const take = async (length: number) => {
+    for (let done = 0; done < length; ) {
+      if (piece.length === 0) {
+        const next = await stream.next();
+        if (next.done) throw truncated(source.name, length, done);
+        piece = next.value;
+      }
+      const part = piece.subarray(0, length - done);
+      buffer.set(part, done);
+      done += part.length;
+      piece = piece.subarray(part.length);
+    }
+    signal.throwIfAborted();
+    return buffer.subarray(0, length);
+  };
   try {
     for (const unit of units) {
-      const bytes = buffer.subarray(0, unit.end - unit.start);
-      try {
-        await stream.fill(bytes);
-        signal.throwIfAborted();
-      } catch (thrown) {
+      const bytes = await take(unit.end - unit.start).catch(async (thrown: unknown) => {
         await batch.commit();
         throw thrown;
-      }
+      });
       await batch.add(unit, bytes);
       if (unit.end === source.size) {
         await batch.commit(checkedHash(source, await hash.digest()));
@@ -74,7 +87,7 @@ async function convertSource(
       }
     }
   } finally {
-    await stream.close();
+    await stream.return?.();
   }
 }
 
@@ -196,48 +209,6 @@ class PackWriters {
   }
 }
 
-/** Takes pieces of any size and gives them out in pieces of the wanted size. */
-class StreamReader {
-  readonly #pieces: AsyncIterator<Uint8Array>;
-  #rest = new Uint8Array();
-
-  /** @param name of the file, for the message */
-  constructor(
-    pieces: AsyncIterable<Uint8Array>,
-    readonly name: string,
-  ) {
-    this.#pieces = pieces[Symbol.asyncIterator]();
-  }
-
-  /**
-   * Fills the target with the next bytes.
-   *
-   * @throws KinoraError `MODEL_FILE_TRUNCATED` when the stream ends before
-   */
-  async fill(target: Uint8Array): Promise<void> {
-    let done = 0;
-    while (done < target.length) {
-      if (this.#rest.length === 0) {
-        const next = await this.#pieces.next();
-        if (next.done) throw truncated(this.name, target.length, done);
-        this.#rest = next.value as Uint8Array<ArrayBuffer>;
-      }
-      const part = this.#rest.subarray(0, target.length - done);
-      target.set(part, done);
-      done += part.length;
-      this.#rest = this.#rest.subarray(part.length);
-    }
-  }
-
-  /** Ends the stream, wherever it is. */
-  async close(): Promise<void> {
-    await this.#pieces.return?.();
-  }
-}
-
-/** Scales that lie this close to each other are read in one request. */
-const gapBytes = 64 * 1024;
-
 /**
  * The factors of each tensor, by index: 1 but for scaled fp8, which has one number or one for each row.
  * They may lie anywhere in the files, so they are read beforehand.
@@ -249,35 +220,15 @@ async function readFactors(conversions: readonly Conversion[]): Promise<readonly
   const scales = conversions.flatMap(({ located }, tensor) =>
     located.scale ? [{ tensor, name: located.storedName, ...located.scale }] : [],
   );
-  const files = new Set(scales.map(({ file }) => file));
-  for (const file of files) {
-    const own = scales
-      .filter((scale) => scale.file === file)
-      .sort((a, b) => a.entry.start - b.entry.start);
-    for (const group of neighbours(own)) {
-      const { bytes, start } = await readGroup(file, group);
-      for (const { tensor, name, entry } of group) {
+  for (const file of new Set(scales.map((scale) => scale.file))) {
+    const own = scales.filter((scale) => scale.file === file);
+    for (const { items, start, end } of neighbours(own, ({ entry }) => entry)) {
+      const bytes = await file.read(start, end);
+      for (const { tensor, name, entry } of items) {
         const part = bytes.slice(entry.start - start, entry.end - start);
         factors[tensor] = scaleFactors(part, entry.dtype, name);
       }
     }
   }
   return factors;
-}
-
-function neighbours<T extends TensorLocation>(sorted: readonly T[]): T[][] {
-  const groups: T[][] = [];
-  for (const item of sorted) {
-    const group = groups.at(-1);
-    const end = group?.at(-1)?.entry.end ?? Number.NEGATIVE_INFINITY;
-    if (group && item.entry.start - end <= gapBytes) group.push(item);
-    else groups.push([item]);
-  }
-  return groups;
-}
-
-async function readGroup(file: WeightFile, group: readonly TensorLocation[]) {
-  const { start } = at(group, 0).entry;
-  const bytes = await file.read(start, at(group, group.length - 1).entry.end);
-  return { bytes, start };
 }

@@ -1,6 +1,7 @@
 import { convertToBlocks, decodeElements, scaled } from '../convert/elements';
 import type { BlockTarget } from '../convert/kernels';
-import { type Place, rowRanges, rowsOf, type TensorRecipe } from './layout';
+import { rowsOf } from '../formats/rows';
+import { type Place, rowRanges, type TensorRecipe } from './layout';
 
 /** Memory for blocks that are converted, used again and again: fresh memory would take longer to get. */
 export class BlockBuffer {

@@ -2,7 +2,7 @@ import { createSHA1 } from 'hash-wasm';
 import { z } from 'zod';
 import { KinoraError } from '../../contract';
 import { type ByteSource, SourceChanged } from '../formats/source';
-import type { StoreFolder } from './folder';
+import { readRecord, type StoreFolder } from './folder';
 import type { SourceHash } from './hashes';
 
 /** A source, and the hash that runs over its bytes. */
@@ -112,12 +112,8 @@ export const recordEnding = '.fetched';
 const safeEvery = { bytes: 32 * 2 ** 20, ms: 1000 };
 
 /** How far a file is; null where its download was not begun, or was forgotten. */
-export async function readFetched(folder: StoreFolder, path: string): Promise<FetchRecord | null> {
-  try {
-    return recordSchema.parse(JSON.parse((await folder.readText(path + recordEnding)) ?? 'null'));
-  } catch {
-    return null; // Then it is fetched again.
-  }
+export function readFetched(folder: StoreFolder, path: string): Promise<FetchRecord | null> {
+  return readRecord(folder, path + recordEnding, recordSchema.parse);
 }
 
 /**

@@ -13,12 +13,7 @@ export interface InstallFilesOptions {
   readonly folder: StoreFolder;
   readonly component: ComponentId;
   /** A file and its path in the store. */
-  readonly files: readonly {
-    readonly path: string;
-    readonly source: ByteSource;
-    /** What the manifest calls it: `owner/name/path@revision`; the source's name when absent. */
-    readonly name?: string;
-  }[];
+  readonly files: readonly { readonly path: string; readonly source: ByteSource }[];
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: InstallProgress) => void;
 }
@@ -57,9 +52,9 @@ export async function installFiles(options: InstallFilesOptions): Promise<Stored
   const now = new Date().toISOString();
   const stored: StoredComponent = {
     component,
-    sources: files.map(({ source, name }, i) => ({
-      name: name ?? source.name,
-      bytes: source.size,
+    sources: files.map(({ source: { name, size } }, i) => ({
+      name,
+      bytes: size,
       sha256: at(done, i),
     })),
     sourceType: 'files',

@@ -1,5 +1,5 @@
 import { KinoraError, type ModelManifest, toKinoraError } from '../../contract';
-import { checkPath, type ModelFolder, parseModelJson, type WeightFile } from '../formats/source';
+import { checkPath, folderFrom, type ModelFolder, type WeightFile } from '../formats/source';
 
 /**
  * A folder of the store: in the browser's private file system, or on disk in tests. Paths may have `/`
@@ -74,25 +74,35 @@ export function storageFull(cause?: unknown): KinoraError {
   });
 }
 
+/**
+ * The content of a JSON file; null where there is none, where it is damaged, and where another version of Kinora wrote
+ * it in another form.
+ *
+ * @param parse throws for what is not of the form
+ */
+export async function readRecord<T>(
+  folder: StoreFolder,
+  path: string,
+  parse: (json: unknown) => T,
+): Promise<T | null> {
+  const text = await folder.readText(path);
+  try {
+    return text === null ? null : parse(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}
+
 /** A folder of the store in the role of a model folder: the configuration files. */
 export function modelFolderOf(folder: StoreFolder): ModelFolder {
-  const missing = (path: string) =>
-    new KinoraError('MODEL_FILE_MISSING', `${folder.name}/${path} is missing.`);
-  async function text(path: string): Promise<string> {
-    const content = await folder.readText(checkPath(path));
-    if (content === null) throw missing(path);
-    return content;
-  }
-  return {
-    async open(path) {
+  return folderFrom(
+    async (path) => {
       const file = await folder.open(checkPath(path));
-      if (!file) throw missing(path);
-      return file;
+      if (file) return file;
+      throw new KinoraError('MODEL_FILE_MISSING', `${folder.name}/${path} is missing.`);
     },
-    text,
-    json: async (path) => parseModelJson(path, await text(path)),
-    exists: async (path) => (await folder.open(checkPath(path))) !== null,
-  };
+    async (path) => (await folder.open(checkPath(path))) !== null,
+  );
 }
 
 /** A small file that is kept with a component as it is. */
@@ -100,15 +110,6 @@ export interface KeptFile {
   /** Name directly in the component's folder. */
   readonly name: string;
   readonly bytes: Uint8Array;
-}
-
-/** Writes a whole file in the place of what was there. @throws KinoraError `STORAGE_FULL` */
-export async function writeFile(
-  folder: StoreFolder,
-  path: string,
-  bytes: Uint8Array,
-): Promise<void> {
-  await writeWhole(await folder.write(path), bytes);
 }
 
 /**

@@ -2,7 +2,7 @@ import { readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../contract/testing/folder';
-import { dequantiseBlocks, quantiseInt8Blocks } from '../convert/quantise';
+import { dequantiseBlocks, quantiseBlocks } from '../convert/quantise';
 import { locateTensors } from '../formats/located';
 import { openTensorFile } from '../formats/tensor-file';
 import { f32, safetensorsBytes } from '../testing/files';
@@ -70,7 +70,7 @@ describe('an installation', () => {
     expect([...checkpoint.names()]).toEqual(recipe.tensors.map(({ name }) => name));
     expect(await checkpoint.read('norm')).toEqual(Float32Array.of(1, -2, 3.5));
 
-    const blocks = quantiseInt8Blocks(tensors.linear.data, 24, 64);
+    const blocks = quantiseBlocks(tensors.linear.data, 24, 64, 8);
     const read = await checkpoint.readStored(['linear', 'norm']);
     expect(read.get('linear')).toEqual(blocks);
     expect(read.get('norm')).toEqual(Float32Array.of(1, -2, 3.5));

@@ -2,11 +2,11 @@ import { at, type StoredComponent } from '../../contract';
 import type { ByteSource, WeightFile } from '../formats/source';
 import { convertSources } from './conversion';
 import { type FetchRecord, isLost, readFetched, recordEnding } from './fetched-file';
-import { type KeptFile, type StoreFolder, writeFile } from './folder';
+import { type KeptFile, type StoreFolder, writeWhole } from './folder';
 import { type Checksum, createChecksum, createSourceHash } from './hashes';
 import type { Installation, InstallOptions } from './installation';
 import { Journal, type JournalState } from './journal';
-import { keptFiles } from './kept-start';
+import { isKeptStart } from './kept-start';
 import { checkRecipe, type Layout, layoutOf, rowRanges } from './layout';
 import { type ComponentManifest, deleteManifest, readManifest, writeManifest } from './manifest';
 import { locatedTensor, type Plan, planUnits, unitBytes } from './units';
@@ -51,7 +51,7 @@ export async function installComponent(options: InstallOptions): Promise<StoredC
   try {
     await prepare(installation, complete !== null);
     await convertSources(installation);
-    for (const { name, bytes } of files) await writeFile(folder, name, bytes);
+    for (const { name, bytes } of files) await writeWhole(await folder.write(name), bytes);
     const manifest = describe(options, plan, layout, files, print, journal.state);
     await writeManifest(folder, manifest);
     await journal.close();
@@ -149,11 +149,6 @@ async function discard(folder: StoreFolder): Promise<void> {
   }
 }
 
-function isKeptStart(name: string): boolean {
-  const index = Number(/^start-(\d+)\./.exec(name)?.[1] ?? Number.NaN);
-  return Object.values(keptFiles(index)).includes(name);
-}
-
 /** A file that is kept as it is, with the checksum of its bytes. */
 type SummedFile = KeptFile & { readonly checksum: string };
 
@@ -204,7 +199,7 @@ function describe(
     ...place,
     shape: [...place.shape],
     sourceType: located.entry.dtype,
-    relativeError: relativeError(at(sums, i)),
+    relativeError: Math.sqrt(at(sums, i).squaredError / (at(sums, i).squaredNorm || 1)),
     // Reordered tensors have one checksum, whatever their first dimension is now.
     rowsPerChecksum: recipe.reorder ? Math.max(1, place.shape[0] ?? 1) : rowsPerPiece,
     checksums: [...at(checksums, i)].sort(([a], [b]) => a - b).map(([, sum]) => sum),
@@ -224,12 +219,8 @@ function describe(
   };
 }
 
-function relativeError(sum: { squaredError: number; squaredNorm: number }): number {
-  return sum.squaredNorm > 0 ? Math.sqrt(sum.squaredError / sum.squaredNorm) : 0;
-}
-
 function componentOf(
-  { component, precision, sources, sourceNames }: InstallOptions,
+  { component, precision, sources }: InstallOptions,
   conversions: Plan['conversions'],
   tensors: readonly { readonly name: string; readonly relativeError: number }[],
   files: ReadonlyMap<string, number>,
@@ -249,11 +240,7 @@ function componentOf(
   const now = new Date().toISOString();
   return {
     component,
-    sources: sources.map(({ name, size }, i) => ({
-      name: sourceNames?.[i] ?? name,
-      bytes: size,
-      sha256: at(digests, i),
-    })),
+    sources: sources.map(({ name, size }, i) => ({ name, bytes: size, sha256: at(digests, i) })),
     sourceType,
     precision,
     worst,

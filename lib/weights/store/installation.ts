@@ -26,8 +26,6 @@ export interface InstallOptions {
   readonly recipe: ComponentRecipe;
   /** Its files, in the order of the shards; see `keepStart`. */
   readonly sources: readonly ByteSource[];
-  /** What the manifest calls them: `owner/name/path@revision`; their own names when absent. */
-  readonly sourceNames?: readonly string[];
   /** By the source names of the recipe; each `file` is one of `sources`. */
   readonly tensors: ReadonlyMap<string, LocatedTensor>;
   /** Kept and verified with its weights. */

@@ -1,15 +1,19 @@
 import { z } from 'zod';
 import type { ByteSource } from '../formats/source';
-import { parseModelJson } from '../formats/source';
-import type { StoreFolder } from './folder';
+import { readRecord, type StoreFolder } from './folder';
 
 /** More than any header has; what is read beyond it is not kept. */
 const mostBytes = 128 * 2 ** 20;
 
 const noteSchema = z.object({ identity: z.string(), size: z.int(), bytes: z.int().min(0) });
 
+/** Whether a file of a component is the start of a source that is kept, or the note of it. */
+export function isKeptStart(name: string): boolean {
+  return /^start-\d+\.(json|bin)$/.test(name);
+}
+
 /** Names of the files in which the start of source `index` is kept. */
-export function keptFiles(index: number): { note: string; bytes: string } {
+function keptFiles(index: number): { note: string; bytes: string } {
   return { note: `start-${index}.json`, bytes: `start-${index}.bin` };
 }
 
@@ -77,15 +81,8 @@ async function keptBytes(
   { identity, size }: ByteSource,
 ): Promise<number> {
   const files = keptFiles(index);
-  const text = await folder.readText(files.note);
+  const note = await readRecord(folder, files.note, noteSchema.parse);
   const file = await folder.open(files.bytes);
-  if (text === null || !file) return 0;
-  try {
-    const note = noteSchema.parse(parseModelJson(files.note, text));
-    const same = note.identity === identity && note.size === size && file.size >= note.bytes;
-    return same ? note.bytes : 0;
-  } catch {
-    // A damaged note: the file is fetched from its start.
-    return 0;
-  }
+  const isSame = note?.identity === identity && note.size === size;
+  return isSame && file && file.size >= note.bytes ? note.bytes : 0;
 }

@@ -1,5 +1,6 @@
 import { KinoraError, type Precision } from '../../contract';
 import { blockSize } from '../convert/blocks';
+import { rowsOf } from '../formats/rows';
 
 /** How a tensor lies in the store. */
 export type StoredForm =
@@ -100,12 +101,6 @@ function encodingOf({ form, shape, reorder }: TensorRecipe, type: string): Encod
   if (form === 'f32') return 'F32';
   if (type === 'F32' || type === 'F16' || type === 'BF16') return type;
   return fits ? 'int8' : 'F32';
-}
-
-/** A tensor as a matrix: slices along its first dimension. A scalar is one row. */
-export function rowsOf(shape: readonly number[]): { rows: number; width: number } {
-  const [rows = 1, ...rest] = shape;
-  return { rows, width: rest.reduce((product, n) => product * n, 1) };
 }
 
 /** Bytes of a whole tensor. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { precisions, type StoredComponent } from '../../contract';
-import type { StoreFolder } from './folder';
+import { readRecord, type StoreFolder } from './folder';
 import { encodings } from './layout';
 
 const componentSchema = z.object({
@@ -55,14 +55,7 @@ const fileName = 'manifest.json';
 
 /** The manifest of a component; null when it is not complete, or by another version of Kinora. */
 export async function readManifest(folder: StoreFolder): Promise<ComponentManifest | null> {
-  const text = await folder.readText(fileName);
-  if (text === null) return null;
-  try {
-    return manifestSchema.parse(JSON.parse(text));
-  } catch {
-    // A damaged manifest: the component counts as absent and is fetched again.
-    return null;
-  }
+  return readRecord(folder, fileName, manifestSchema.parse);
 }
 
 /** Declares a component complete, wholly or not at all. @throws KinoraError `STORAGE_FULL` */

@@ -28,20 +28,19 @@ export interface InstalledLanguageModel {
 export async function findLanguageModel(
   tools: StoreFolder = opfsFolder(toolFolder),
 ): Promise<InstalledLanguageModel | null> {
-  const installed: (InstalledLanguageModel & { readonly completedAt: string })[] = [];
+  let last: InstalledLanguageModel | null = null;
+  let lastAt = '';
   for (const id of await tools.folders()) {
     const folder = tools.folder(id).folder('language_model');
     const manifest = await readManifest(folder);
     const [source] = manifest?.stored.sources ?? [];
     const file = manifest && (await folder.file(languageModelFile));
     if (!manifest || !file || !source?.sha256 || file.size !== source.bytes) continue;
-    const name = source.name.replace(/@[^@/]*$/, '');
-    const { completedAt } = manifest.stored;
-    installed.push({ file, name, sha256: source.sha256, completedAt });
+    if (manifest.stored.completedAt < lastAt) continue;
+    lastAt = manifest.stored.completedAt;
+    last = { file, name: source.name.replace(/@[^@/]*$/, ''), sha256: source.sha256 };
   }
-  installed.sort((a, b) => (a.completedAt < b.completedAt ? 1 : -1));
-  const [last] = installed;
-  return last ? { file: last.file, name: last.name, sha256: last.sha256 } : null;
+  return last;
 }
 
 /** Names under which the two files of a safety checker are stored. */

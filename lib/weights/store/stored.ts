@@ -3,11 +3,12 @@ import type { TensorData } from '../convert/blocks';
 import { decodeElements } from '../convert/elements';
 import { dequantiseBlocks } from '../convert/quantise';
 import type { Checkpoint } from '../formats/checkpoint';
+import { neighbours } from '../formats/located';
 import { clocked } from '../formats/read-clock';
-import { runsOf } from '../formats/rows';
+import { gatherRows, rowsOf } from '../formats/rows';
 import { truncated, type WeightFile } from '../formats/source';
 import type { StoreFolder } from './folder';
-import { rowBytes, rowRanges, rowsOf } from './layout';
+import { rowBytes, rowRanges } from './layout';
 import { readManifest, type StoredTensor } from './manifest';
 
 /** A component of the store. The names come in the order of the packs. */
@@ -15,29 +16,40 @@ export interface StoredCheckpoint extends Checkpoint {
   readonly stored: StoredComponent;
 }
 
-/** Tensors whose bytes are this close in a pack are read in one go. */
-const gapBytes = 64 * 1024;
-
 /** The facts of a component; null when it is not complete. */
 export async function readStoredComponent(folder: StoreFolder): Promise<StoredComponent | null> {
   return (await readManifest(folder))?.stored ?? null;
 }
 
 /**
- * Opens a component that was installed. No weight is read.
+ * The manifest of a component and its files.
  *
  * @throws KinoraError `MODEL_NOT_INSTALLED` when it is not complete; `MODEL_FILE_MISSING`,
- * `MODEL_FILE_TRUNCATED` when a pack is not as long as it was written
+ * `MODEL_FILE_TRUNCATED` when a file is not as long as it was written
  */
-export async function openStoredComponent(folder: StoreFolder): Promise<StoredCheckpoint> {
+export async function openPacks(folder: StoreFolder) {
   const manifest = await readManifest(folder);
   if (!manifest) {
     throw new KinoraError('MODEL_NOT_INSTALLED', `${folder.name} is not in this browser yet.`);
   }
   const packs = new Map<string, WeightFile>();
   for (const [name, bytes] of Object.entries(manifest.files)) {
-    packs.set(name, await openPack(folder, name, bytes));
+    const file = await folder.open(name);
+    const place = `${folder.name}/${name}`;
+    if (!file) throw new KinoraError('MODEL_FILE_MISSING', `${place} is missing.`);
+    if (file.size !== bytes) throw truncated(place, bytes, file.size);
+    packs.set(name, file);
   }
+  return { manifest, packs };
+}
+
+/**
+ * Opens a component that was installed. No weight is read.
+ *
+ * @throws KinoraError as {@link openPacks}
+ */
+export async function openStoredComponent(folder: StoreFolder): Promise<StoredCheckpoint> {
+  const { manifest, packs } = await openPacks(folder);
   const tensors = new Map(manifest.tensors.map((tensor) => [tensor.name, tensor]));
 
   function find(name: string): StoredTensor {
@@ -52,14 +64,16 @@ export async function openStoredComponent(folder: StoreFolder): Promise<StoredCh
   }
   async function readStored(names: readonly string[]) {
     const data = new Map<string, TensorData>();
-    for (const run of neighbours(names.map(find))) {
-      const [first] = run;
-      if (!first) continue;
-      const end = Math.max(...run.map(({ offset, bytes }) => offset + bytes));
-      const bytes = await packOf(first).read(first.offset, end);
-      for (const tensor of run) {
-        const start = tensor.offset - first.offset;
-        data.set(tensor.name, decode(tensor, bytes.subarray(start, start + tensor.bytes)));
+    const wanted = names.map(find);
+    for (const pack of new Set(wanted.map(packOf))) {
+      const own = wanted.filter((tensor) => packOf(tensor) === pack);
+      for (const { items, start, end } of neighbours(own, placeOf)) {
+        const bytes = await pack.read(start, end);
+        for (const tensor of items) {
+          const place = placeOf(tensor);
+          const part = bytes.subarray(place.start - start, place.end - start);
+          data.set(tensor.name, decode(tensor, part));
+        }
       }
     }
     return data;
@@ -81,49 +95,24 @@ export async function openStoredComponent(folder: StoreFolder): Promise<StoredCh
   });
 }
 
-/** Opens a file of a component and checks its size. */
-export async function openPack(
-  folder: StoreFolder,
-  name: string,
-  bytes: number,
-): Promise<WeightFile> {
-  const file = await folder.open(name);
-  if (!file) {
-    throw new KinoraError('MODEL_FILE_MISSING', `${folder.name}/${name} is missing.`);
-  }
-  if (file.size !== bytes) throw truncated(`${folder.name}/${name}`, bytes, file.size);
-  return file;
-}
-
-/** Tensors grouped into stretches that are one read each. */
-function neighbours(tensors: readonly StoredTensor[]): StoredTensor[][] {
-  const sorted = [...tensors].sort((a, b) =>
-    a.pack === b.pack ? a.offset - b.offset : a.pack < b.pack ? -1 : 1,
-  );
-  const runs: StoredTensor[][] = [];
-  for (const tensor of sorted) {
-    const run = runs.at(-1);
-    const last = run?.at(-1);
-    const near = last?.pack === tensor.pack && tensor.offset - last.offset - last.bytes <= gapBytes;
-    if (run && near) run.push(tensor);
-    else runs.push([tensor]);
-  }
-  return runs;
+/** Where the bytes of a tensor lie in its pack. */
+function placeOf({ offset, bytes }: StoredTensor): { start: number; end: number } {
+  return { start: offset, end: offset + bytes };
 }
 
 /** A tensor's bytes as what they stand for; views, where that is possible. */
 function decode({ name, encoding, shape }: StoredTensor, bytes: Uint8Array): TensorData {
   if (encoding !== 'int8' && encoding !== 'int4') return decodeElements(bytes, encoding, name);
   const { rows, width } = rowsOf(shape);
-  return blocksOf(encoding, bytes, rows * rowBytes(encoding, width).element);
+  const valueBytes = rows * rowBytes(encoding, width).element;
+  return blocksOf(encoding, bytes.subarray(0, valueBytes), bytes.subarray(valueBytes));
 }
 
-function blocksOf(encoding: 'int8' | 'int4', bytes: Uint8Array, valueBytes: number): TensorData {
-  const scales = bytes.subarray(valueBytes);
+function blocksOf(encoding: 'int8' | 'int4', values: Uint8Array, scales: Uint8Array): TensorData {
   const own = scales.byteOffset % 4 === 0 ? scales : scales.slice();
   return {
     bits: encoding === 'int8' ? 8 : 4,
-    values: bytes.subarray(0, valueBytes) as Uint8Array<ArrayBuffer>,
+    values: values as Uint8Array<ArrayBuffer>,
     scales: new Float32Array(own.buffer as ArrayBuffer, own.byteOffset, own.byteLength / 4),
   };
 }
@@ -134,36 +123,19 @@ function floatsOf({ shape }: Pick<StoredTensor, 'shape'>, data: TensorData): Flo
   return dequantiseBlocks(data, rows, width);
 }
 
+/** Some rows of a tensor: of blocks their values and their scales are two reads. */
 async function readRows(
   tensor: StoredTensor,
   pack: WeightFile,
   rows: readonly number[],
 ): Promise<Float32Array> {
   const { name, encoding, shape } = tensor;
-  const { rows: count, width } = rowsOf(shape);
-  const wrong = rows.find((row) => !Number.isInteger(row) || row < 0 || row >= count);
-  if (wrong !== undefined) throw new RangeError(`${name} [${shape}] has no row ${wrong}.`);
-
-  const out = new Float32Array(rows.length * width); // [rows, width]
-  const places = new Map<number, number[]>(); // row → where it is wanted
-  for (const [i, row] of rows.entries()) places.set(row, [...(places.get(row) ?? []), i]);
-  for (const run of runsOf([...places.keys()])) {
-    const floats = await readRun(run.first, run.count);
-    for (let i = 0; i < run.count; i++) {
-      const values = floats.subarray(i * width, (i + 1) * width);
-      for (const place of places.get(run.first + i) ?? []) out.set(values, place * width);
-    }
-  }
-  return out;
-
-  async function readRun(first: number, length: number): Promise<Float32Array> {
-    const { elements, scales } = rowRanges(tensor, first, length);
+  const { width } = rowsOf(shape);
+  return gatherRows(name, shape, rows, async (first, count) => {
+    const { elements, scales } = rowRanges(tensor, first, count);
     const bytes = await pack.read(...elements);
     if (encoding !== 'int8' && encoding !== 'int4') return decodeElements(bytes, encoding, name);
     const scaleBytes = scales ? await pack.read(...scales) : new Uint8Array();
-    const joined = new Uint8Array(bytes.length + scaleBytes.length);
-    joined.set(bytes);
-    joined.set(scaleBytes, bytes.length);
-    return floatsOf({ shape: [length, width] }, blocksOf(encoding, joined, bytes.length));
-  }
+    return floatsOf({ shape: [count, width] }, blocksOf(encoding, bytes, scaleBytes));
+  });
 }

@@ -1,7 +1,8 @@
 import { KinoraError } from '../../contract';
 import type { LocatedTensor } from '../formats/located';
+import { rowsOf } from '../formats/rows';
 import type { WeightFile } from '../formats/source';
-import { type Layout, type Place, rowsOf, type TensorRecipe } from './layout';
+import type { Layout, Place, TensorRecipe } from './layout';
 
 /**
  * Source bytes that are fetched, converted and written together: a slow line loses little of them, and

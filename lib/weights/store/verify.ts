@@ -1,10 +1,16 @@
 import { KinoraError, type StoredComponent } from '../../contract';
+import { rowsOf } from '../formats/rows';
 import type { WeightFile } from '../formats/source';
 import type { StoreFolder } from './folder';
 import { type Checksum, createChecksum, createSourceHash, sha256Prefix } from './hashes';
-import { rowRanges, rowsOf } from './layout';
-import { type ComponentManifest, readManifest, type StoredTensor, writeManifest } from './manifest';
-import { openPack } from './stored';
+import { rowRanges } from './layout';
+import {
+  type ComponentManifest,
+  deleteManifest,
+  type StoredTensor,
+  writeManifest,
+} from './manifest';
+import { openPacks } from './stored';
 
 /** Bytes of a large file that are read at a time. */
 const pieceBytes = 8 * 2 ** 20;
@@ -27,14 +33,11 @@ export async function verifyComponent(
   folder: StoreFolder,
   options: VerifyOptions = {},
 ): Promise<StoredComponent> {
-  const manifest = await readManifest(folder);
-  if (!manifest) {
-    throw new KinoraError('MODEL_NOT_INSTALLED', `${folder.name} is not in this browser yet.`);
-  }
+  const { manifest, packs } = await openPacks(folder);
   const checksum = await createChecksum();
   const total = manifest.stored.bytesStored;
   let done = 0;
-  for await (const bytes of compared(folder, manifest, checksum)) {
+  for await (const bytes of compared(folder, manifest, packs, checksum)) {
     options.signal?.throwIfAborted();
     done += bytes;
     options.onProgress?.(done, total);
@@ -46,20 +49,17 @@ export async function verifyComponent(
 
 /** Deletes a component, complete or not. */
 export async function deleteComponent(folder: StoreFolder): Promise<void> {
-  await folder.remove('manifest.json'); // First, so that half of a component never counts.
+  await deleteManifest(folder); // First, so that half of a component never counts.
   await folder.clear();
 }
 
 /** Gives the bytes of each part once they are found to be right. */
 async function* compared(
   folder: StoreFolder,
-  { files, tensors, fileChecksums }: ComponentManifest,
+  { tensors, fileChecksums }: ComponentManifest,
+  packs: ReadonlyMap<string, WeightFile>,
   checksum: Checksum,
 ): AsyncGenerator<number> {
-  const packs = new Map<string, WeightFile>();
-  for (const [name, bytes] of Object.entries(files)) {
-    packs.set(name, await openPack(folder, name, bytes));
-  }
   for (const [name, expected] of Object.entries(fileChecksums)) {
     const file = packs.get(name);
     if (!file) throw damaged(folder, name);

@@ -60,13 +60,9 @@ export function createIntake(context: IntakeContext) {
   }
 
   async function processFiles(job: JobRow, signal: AbortSignal): Promise<void> {
-    const resolved = await findMissing(context, job.owner, job.loras);
-    const loras = typeof resolved === 'string' ? [] : await withNeeds(context, resolved);
-    const refusal = typeof resolved === 'string' ? resolved : misfitOf(loras);
-    if (refusal !== null) {
-      await jobs.intakeFailed(job, refusal);
-      return;
-    }
+    const loras = await withNeeds(context, await findMissing(context, job.owner, job.loras));
+    const misfit = misfitOf(loras);
+    if (misfit !== null) throw new GuardError('refused', misfit);
     let start = job.image;
     for (const field of imageFields) {
       const column = imageColumns[field];
@@ -250,7 +246,12 @@ export async function fetchImage(
   signal: AbortSignal,
 ): ReturnType<typeof keepImage> {
   try {
-    return await keepImage(context, of, owner, await fetchBytes(context, url, signal));
+    signal.throwIfAborted();
+    const { config, guard } = context;
+    const http = config.KINORA_ALLOW_HTTP_IMAGES;
+    const limits = { redirects: 3, maxBytes: maxBytesOf(config), totalMs: fetchMs, answerMs };
+    const { body } = await fetchOk(guard, url, { http, ...limits, signal });
+    return await keepImage(context, of, owner, Buffer.concat(await body.toArray()));
   } catch (thrown) {
     signal.throwIfAborted();
     if (thrown instanceof GuardError) {
@@ -261,18 +262,6 @@ export async function fetchImage(
     const sentence = `${names[of.field]} cannot be used: ${sentenceOf(thrown)}`;
     throw new GuardError('refused', sentence);
   }
-}
-
-async function fetchBytes(
-  { config, guard }: IntakeContext,
-  url: string,
-  signal: AbortSignal,
-): Promise<Buffer> {
-  signal.throwIfAborted();
-  const http = config.KINORA_ALLOW_HTTP_IMAGES;
-  const limits = { redirects: 3, maxBytes: maxBytesOf(config), totalMs: fetchMs, answerMs };
-  const { body } = await fetchOk(guard, url, { http, ...limits, signal });
-  return Buffer.concat(await body.toArray());
 }
 
 /** Largest image, in bytes: the setting, within what every part of Kinora takes. */

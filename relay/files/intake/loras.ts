@@ -73,18 +73,20 @@ export function isFound(lora: JobLora): boolean {
 /**
  * Looks uploads up again that were not found at submission.
  *
- * @returns the adapters, or a sentence that names the one that is missing
+ * @throws GuardError with a sentence that names the one that is missing
  */
 export async function findMissing(
   { rows }: Pick<IntakeContext, 'rows'>,
   owner: string,
   loras: readonly JobLora[],
-): Promise<readonly JobLora[] | string> {
+): Promise<readonly JobLora[]> {
   const resolved: JobLora[] = [];
   for (const lora of loras) {
     const { path } = lora;
     const upload = isFound(lora) ? null : await rows.newest(owner, path.normalize('NFC'));
-    if (!upload && !isFound(lora)) return `The LoRA ${shortened(path)} is not among your uploads.`;
+    if (!upload && !isFound(lora)) {
+      throw new GuardError('refused', `The LoRA ${shortened(path)} is not among your uploads.`);
+    }
     resolved.push(upload ? { ...lora, from: 'upload', uploadId: upload.id } : lora);
   }
   return resolved;

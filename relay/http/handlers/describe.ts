@@ -1,4 +1,4 @@
-import { ReadableStream } from 'node:stream/web';
+import { Readable } from 'node:stream';
 import { formatBytes } from '../../../lib/contract';
 import { type ApiPrediction, describeProgress } from '../../../lib/contract/v3';
 import { describeInput, describeRecord } from '../../files/links';
@@ -6,10 +6,12 @@ import { canTake } from '../../jobs';
 import type { ListedJob } from '../../jobs/queries';
 import type { Relay } from '../../open';
 import type { JobRow } from '../../store/schema';
+import { streamed } from '../reply';
 
 export async function describeJob(relay: Relay, job: ListedJob): Promise<ApiPrediction> {
   const waiting = await waitingOf(relay, job);
-  const retried = job.status === 'created' && !job.ready ? retryOf(job) : null;
+  const { intakeError: error, intakeFailures: tries, intakeRetryAt: next } = job;
+  const isRetried = job.status === 'created' && !job.ready && next !== null;
   const { outputs, ...record } = describeRecord(job, relay.files.links);
   // The video is deleted after the retention; the record of the prediction stays.
   const isExpired = job.status === 'completed' && outputs.length === 0;
@@ -25,14 +27,10 @@ export async function describeJob(relay: Relay, job: ListedJob): Promise<ApiPred
     ...(job.applied !== null && { applied: job.applied }),
     progress: describeProgress(job),
     ...waiting,
-    ...(retried && { image_retry: retried }),
+    // Why the image of a waiting job is not there yet, and when it is tried again.
+    ...(isRetried && { image_retry: { error, tries, next_at: next.toISOString() } }),
     ...(job.input !== null && { input: describeInput(job.input, relay.files.links) }),
   };
-}
-
-/** Why the image of a waiting job is not there yet, and when it is tried again. */
-function retryOf({ intakeError: error, intakeFailures: tries, intakeRetryAt: next }: ListedJob) {
-  return next && { error, tries, next_at: next.toISOString() };
 }
 
 /** The reason why a prediction waits, and how many come before it. */
@@ -59,12 +57,9 @@ export async function answerJob(relay: Relay, job: JobRow): Promise<ApiPredictio
     const size = `${formatBytes(outputBytes)}, more than the ${formatBytes(limit)}`;
     return { ...prediction, error: `The video has ${size} for base64: outputs has its URL.` };
   }
-  const body = ReadableStream.from(
-    jsonWith(prediction, async () => (await relay.files.blobs.read(outputKey)).body),
-  );
-  return new Response(body as BodyInit & typeof body, {
-    headers: { 'Content-Type': 'application/json' },
-  });
+  const text = jsonWith(prediction, async () => (await relay.files.blobs.read(outputKey)).body);
+  const body = streamed(Readable.from(text, { objectMode: false }));
+  return new Response(body, { headers: { 'Content-Type': 'application/json' } });
 }
 
 /** The envelope of a prediction with a file in base64; only a part of the file is in memory at a time. */

@@ -179,7 +179,7 @@ export function checkReport(
 ): Report {
   if (seed !== jobSeed) throw refused('seed', `${jobSeed}, the seed of the job.`);
   const { enable_safety_checker: isAsked, enable_prompt_optimizer: isOptimized, prompt } = input;
-  const problem = isAsked ? verdictProblem(safety) : unaskedProblem(safety);
+  const problem = verdictProblem(safety, isAsked);
   if (problem !== null) throw refused('safety.status', problem);
   if (!isOptimized && prompt_optimization !== null) {
     throw refused('prompt_optimization', 'null: the job does not ask for it.');
@@ -197,19 +197,18 @@ export function checkReport(
   };
 }
 
-/** What is wrong with the report of a check that was asked for; null where it may be right. */
-function verdictProblem(safety: Report['safety']): string | null {
+/** What is wrong with the report of a check; null where it may be right. */
+function verdictProblem(safety: Report['safety'], isAsked: boolean): string | null {
   const { status, reason, score, frames, threshold, model, sha256 } = safety;
+  if (!isAsked) {
+    return status === 'off' || status === 'unverified' ? null : 'off: the job asks for no check.';
+  }
   if (status === 'off') return 'not off: the job asks for the check.';
   if (status === 'unverified') return reason === 'failed' ? null : 'unverified because it failed.';
   if (model === null || sha256 === null) return `${status} with the checker and its SHA-256.`;
   if (score === null || frames.length === 0) return `${status} with a score and those of frames.`;
   const expected = score >= threshold ? 'flagged' : 'clear';
   return status === expected ? null : `${expected}, as the score ${score} says.`;
-}
-
-function unaskedProblem({ status }: Report['safety']): string | null {
-  return status === 'off' || status === 'unverified' ? null : 'off: the job asks for no check.';
 }
 
 function refused(field: string, message: string): ApiError {

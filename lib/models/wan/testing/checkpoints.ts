@@ -1,6 +1,6 @@
 /** Headers of large checkpoints: every tensor in its shape, without weights. */
 import { readFile } from 'node:fs/promises';
-import { type GgmlType, ggmlType, openTensorFile, type TensorFile } from '../../../weights';
+import { type ElementType, ggmlType, openTensorFile, type TensorFile } from '../../../weights';
 import { safetensorsFrom } from '../../../weights/testing/files';
 import { dataBytes, ggufHeader, text, virtualFile } from '../../../weights/testing/gguf';
 
@@ -50,8 +50,8 @@ export function ggufOf(shapes: Shapes, architecture: string, name = 'x.gguf'): P
   const tensors = [...shapes].map(([tensor, shape]) => {
     const matrix = shape.length === 2 && (shape[1] ?? 0) % 32 === 0 && elements(shape) > 1024;
     const type = matrix ? 8 : 0;
-    const { blockElements, blockBytes } = ggmlType(type) as GgmlType;
-    const bytes = (elements(shape) / blockElements) * blockBytes;
+    const block = ggmlType(type) as ElementType;
+    const bytes = (elements(shape) / block.elements) * block.bytes;
     return { name: tensor, shape, type, bytes };
   });
   const file = { metadata: { 'general.architecture': text(architecture) }, tensors };

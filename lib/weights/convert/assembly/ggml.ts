@@ -130,38 +130,24 @@ function scaleOfQ3(at: usize, j: i32): i32 {
 
 /** Q4_K, 144 bytes: f16 d, f16 dmin, 8 × (6-bit scale, 6-bit min) in 12, 128 bytes of nibbles. */
 export function decodeQ4_K(count: i32): void {
-  let at = source;
-  for (let to = floats, end = floats + 4 * count; to < end; at += 144, to += 1024) {
-    const d = half(load<u16>(at));
-    const dmin = half(load<u16>(at, 2));
-    for (let pair = 0; pair < 4; pair++) {
-      const nibbles = at + 16 + 32 * pair;
-      const first = v128.load(nibbles);
-      const second = v128.load(nibbles, 16);
-      const out = to + 256 * pair;
-      const scale1 = f32x4.splat(d * <f32>scaleOf(at + 4, 2 * pair));
-      const min1 = f32x4.splat(dmin * <f32>minOf(at + 4, 2 * pair));
-      put(out, lowNibbles(first), scale1, min1);
-      put(out + 64, lowNibbles(second), scale1, min1);
-      const scale2 = f32x4.splat(d * <f32>scaleOf(at + 4, 2 * pair + 1));
-      const min2 = f32x4.splat(dmin * <f32>minOf(at + 4, 2 * pair + 1));
-      put(out + 128, highNibbles(first), scale2, min2);
-      put(out + 192, highNibbles(second), scale2, min2);
-    }
-  }
+  decodeNibbles(count, 144, i8x16.splat(0));
 }
 
 /** Q5_K, 176 bytes: as Q4_K, with 32 bytes of fifth bits between scales and nibbles. */
 export function decodeQ5_K(count: i32): void {
-  const sixteen = i8x16.splat(16);
+  decodeNibbles(count, 176, i8x16.splat(16));
+}
+
+/** @param fifth what a fifth bit stands for: 0 where there are none, and nibbles lie in their place */
+function decodeNibbles(count: i32, size: usize, fifth: v128): void {
   let at = source;
-  for (let to = floats, end = floats + 4 * count; to < end; at += 176, to += 1024) {
+  for (let to = floats, end = floats + 4 * count; to < end; at += size, to += 1024) {
     const d = half(load<u16>(at));
     const dmin = half(load<u16>(at, 2));
     const fifths1 = v128.load(at, 16);
     const fifths2 = v128.load(at, 32);
     for (let pair = 0; pair < 4; pair++) {
-      const nibbles = at + 48 + 32 * pair;
+      const nibbles = at + size - 128 + 32 * pair;
       const first = v128.load(nibbles);
       const second = v128.load(nibbles, 16);
       // Bit 2·pair is of the low nibbles, the next one of the high nibbles.
@@ -170,12 +156,12 @@ export function decodeQ5_K(count: i32): void {
       const out = to + 256 * pair;
       const scale1 = f32x4.splat(d * <f32>scaleOf(at + 4, 2 * pair));
       const min1 = f32x4.splat(dmin * <f32>minOf(at + 4, 2 * pair));
-      put(out, v128.or(lowNibbles(first), v128.and(bits1, sixteen)), scale1, min1);
-      put(out + 64, v128.or(lowNibbles(second), v128.and(bits2, sixteen)), scale1, min1);
+      put(out, v128.or(lowNibbles(first), v128.and(bits1, fifth)), scale1, min1);
+      put(out + 64, v128.or(lowNibbles(second), v128.and(bits2, fifth)), scale1, min1);
       const scale2 = f32x4.splat(d * <f32>scaleOf(at + 4, 2 * pair + 1));
       const min2 = f32x4.splat(dmin * <f32>minOf(at + 4, 2 * pair + 1));
-      const high1 = v128.and(i8x16.shr_u(bits1, 1), sixteen);
-      const high2 = v128.and(i8x16.shr_u(bits2, 1), sixteen);
+      const high1 = v128.and(i8x16.shr_u(bits1, 1), fifth);
+      const high2 = v128.and(i8x16.shr_u(bits2, 1), fifth);
       put(out + 128, v128.or(highNibbles(first), high1), scale2, min2);
       put(out + 192, v128.or(highNibbles(second), high2), scale2, min2);
     }

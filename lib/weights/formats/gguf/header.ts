@@ -1,69 +1,7 @@
+import { ggmlType } from '../../convert/element-types';
 import type { TensorEntry } from '../safetensors';
-import { truncated, type WeightFile } from '../source';
-import {
-  type GgufNumbers,
-  type GgufValue,
-  HeaderWindow,
-  invalid,
-  readName,
-  readValue,
-} from './values';
-
-/** How a GGML type lays its elements out. */
-export interface GgmlType {
-  /** Name as `dtype` of a tensor: `F32`, `Q8_0`, `Q4_K`, … */
-  readonly name: string;
-  readonly blockElements: number;
-  readonly blockBytes: number;
-}
-
-/**
- * GGML's types by the number that GGUF files give them. More than can be read: a file may list any of
- * them, and an error arises only when such a tensor is read. Gaps are types that GGML has removed.
- */
-const ggmlTypes: ReadonlyMap<number, GgmlType> = new Map(
-  (
-    [
-      [0, 'F32', 1, 4],
-      [1, 'F16', 1, 2],
-      [2, 'Q4_0', 32, 18],
-      [3, 'Q4_1', 32, 20],
-      [6, 'Q5_0', 32, 22],
-      [7, 'Q5_1', 32, 24],
-      [8, 'Q8_0', 32, 34],
-      [9, 'Q8_1', 32, 36],
-      [10, 'Q2_K', 256, 84],
-      [11, 'Q3_K', 256, 110],
-      [12, 'Q4_K', 256, 144],
-      [13, 'Q5_K', 256, 176],
-      [14, 'Q6_K', 256, 210],
-      [15, 'Q8_K', 256, 292],
-      [16, 'IQ2_XXS', 256, 66],
-      [17, 'IQ2_XS', 256, 74],
-      [18, 'IQ3_XXS', 256, 98],
-      [19, 'IQ1_S', 256, 50],
-      [20, 'IQ4_NL', 32, 18],
-      [21, 'IQ3_S', 256, 110],
-      [22, 'IQ2_S', 256, 82],
-      [23, 'IQ4_XS', 256, 136],
-      [24, 'I8', 1, 1],
-      [25, 'I16', 1, 2],
-      [26, 'I32', 1, 4],
-      [27, 'I64', 1, 8],
-      [28, 'F64', 1, 8],
-      [29, 'IQ1_M', 256, 56],
-      [30, 'BF16', 1, 2],
-      [34, 'TQ1_0', 256, 54],
-      [35, 'TQ2_0', 256, 66],
-      [39, 'MXFP4', 32, 17],
-    ] as const
-  ).map(([id, name, blockElements, blockBytes]) => [id, { name, blockElements, blockBytes }]),
-);
-
-/** The GGML type with a number; undefined for one that is not known. */
-export function ggmlType(id: number): GgmlType | undefined {
-  return ggmlTypes.get(id);
-}
+import { damaged, truncated, type WeightFile } from '../source';
+import { type GgufValue, HeaderWindow, readName, readValue } from './values';
 
 /** The table of contents of a GGUF file. */
 export interface GgufHeader {
@@ -109,19 +47,19 @@ interface TensorInfo {
 export async function readGgufHeader(file: WeightFile): Promise<GgufHeader> {
   const window = new HeaderWindow(file);
   await window.fetch(24, 'its beginning');
-  if (window.u32() !== ggufMagic) throw invalid(window, 'it does not start like a GGUF file');
+  if (window.u32() !== ggufMagic) throw damaged(window.file, 'it does not start like a GGUF file');
   const version = window.u32();
   if (version !== 2 && version !== 3) {
     const swapped = version >= 2 ** 24 && version % 2 ** 24 === 0;
-    throw invalid(
-      window,
+    throw damaged(
+      window.file,
       swapped ? 'it is written for big-endian machines' : `it is of the GGUF version ${version}`,
     );
   }
   const tensorCount = window.length();
   const valueCount = window.length();
   if (valueCount > maxCount || tensorCount > maxCount) {
-    throw invalid(window, `it announces ${tensorCount} tensors and ${valueCount} values`);
+    throw damaged(window.file, `it announces ${tensorCount} tensors and ${valueCount} values`);
   }
 
   const metadata = await readMetadata(window, valueCount);
@@ -143,7 +81,7 @@ async function readMetadata(
   const seen = new Set<string>();
   for (let i = 0; i < count; i++) {
     const key = await readName(window, 'a metadata key');
-    if (seen.has(key)) throw invalid(window, `${key} is there twice`);
+    if (seen.has(key)) throw damaged(window.file, `${key} is there twice`);
     seen.add(key);
     await window.fetch(4, key);
     const value = await readValue(window, window.u32(), key);
@@ -158,11 +96,11 @@ async function readTensorInfos(window: HeaderWindow, count: number): Promise<Ten
     const name = await readName(window, 'a tensor name');
     await window.fetch(4, name);
     const rank = window.u32();
-    if (rank > maxDimensions) throw invalid(window, `${name} has ${rank} dimensions`);
+    if (rank > maxDimensions) throw damaged(window.file, `${name} has ${rank} dimensions`);
     await window.fetch(8 * rank + 12, name);
     const dimensions = Array.from({ length: rank }, () => window.length());
     if (!dimensions.every(Number.isSafeInteger)) {
-      throw invalid(window, `${name} has impossible dimensions`);
+      throw damaged(window.file, `${name} has impossible dimensions`);
     }
     infos.push({ name, dimensions, type: window.u32(), offset: window.length() });
   }
@@ -173,7 +111,7 @@ function alignmentOf(window: HeaderWindow, metadata: ReadonlyMap<string, GgufVal
   const alignment = metadata.get('general.alignment') ?? defaultAlignment;
   const valid = typeof alignment === 'number' && Number.isInteger(Math.log2(alignment));
   if (!valid || alignment < 1 || alignment > maxAlignment) {
-    throw invalid(window, `its alignment is ${String(alignment).slice(0, 40)}`);
+    throw damaged(window.file, `its alignment is ${String(alignment).slice(0, 40)}`);
   }
   return alignment;
 }
@@ -192,17 +130,17 @@ function layOut(
   let before = '';
   for (const [i, info] of byOffset.entries()) {
     const { name, offset } = info;
-    if (entries.has(name)) throw invalid(window, `the tensor ${name} is there twice`);
+    if (entries.has(name)) throw damaged(window.file, `the tensor ${name} is there twice`);
     if (offset % alignment !== 0) {
-      throw invalid(window, `${name} starts at ${offset}, no multiple of ${alignment}`);
+      throw damaged(window.file, `${name} starts at ${offset}, no multiple of ${alignment}`);
     }
     const type = ggmlType(info.type);
     const start = headerBytes + offset;
     // The size of an unknown type is not known either: it reaches to whatever follows.
     const next = headerBytes + (byOffset[i + 1]?.offset ?? Math.max(0, file.size - headerBytes));
     const end = type ? start + byteLength(window, info, type) : next;
-    if (!Number.isSafeInteger(end)) throw invalid(window, `${name} has impossible dimensions`);
-    if (start < position) throw invalid(window, `${name} overlaps ${before}`);
+    if (!Number.isSafeInteger(end)) throw damaged(window.file, `${name} has impossible dimensions`);
+    if (start < position) throw damaged(window.file, `${name} overlaps ${before}`);
     if (end > file.size || start > end) throw truncated(file.name, Math.max(start, end), file.size);
     entries.set(name, {
       dtype: type?.name ?? `GGML type ${info.type}`,
@@ -226,16 +164,16 @@ function entryOf(entries: ReadonlyMap<string, TensorEntry>, name: string): Tenso
 function byteLength(
   window: HeaderWindow,
   { name, dimensions }: TensorInfo,
-  { blockElements, blockBytes, name: type }: NonNullable<ReturnType<typeof ggmlType>>,
+  { elements, bytes, name: type }: NonNullable<ReturnType<typeof ggmlType>>,
 ): number {
   const [row = 1, ...rest] = dimensions;
-  if (row % blockElements !== 0) {
-    throw invalid(
-      window,
-      `${name} has rows of ${row}, which are no whole blocks of ${blockElements} in ${type}`,
+  if (row % elements !== 0) {
+    throw damaged(
+      window.file,
+      `${name} has rows of ${row}, which are no whole blocks of ${elements} in ${type}`,
     );
   }
-  return rest.reduce((product, n) => product * n, row / blockElements) * blockBytes;
+  return rest.reduce((product, n) => product * n, row / elements) * bytes;
 }
 
 function shapeOf(
@@ -246,16 +184,15 @@ function shapeOf(
   const shape = dimensions.toReversed();
   const original = metadata.get(originalShapePrefix + name);
   if (original === undefined) return shape;
-  const restored = isNumbers(original) ? Array.from(original, Number) : [];
+  const restored = ArrayBuffer.isView(original) ? Array.from(original, Number) : [];
   const count = (dims: readonly number[]) => dims.reduce((product, n) => product * n, 1);
   const valid = restored.length > 0 && restored.length <= maxDimensions;
   if (!valid || restored.some((n) => n < 0) || count(restored) !== count(shape)) {
     const originalText = String(original).slice(0, 60);
-    throw invalid(window, `the original shape of ${name}, [${originalText}], is not [${shape}]`);
+    throw damaged(
+      window.file,
+      `the original shape of ${name}, [${originalText}], is not [${shape}]`,
+    );
   }
   return restored;
-}
-
-function isNumbers(value: GgufValue): value is GgufNumbers {
-  return ArrayBuffer.isView(value);
 }

@@ -1,2 +1,2 @@
-export { type GgmlType, type GgufHeader, ggmlType, ggufMagic, readGgufHeader } from './header';
+export { type GgufHeader, ggufMagic, readGgufHeader } from './header';
 export type { GgufNumbers, GgufValue } from './values';

@@ -1,5 +1,4 @@
-import { KinoraError } from '../../../contract';
-import { truncated, type WeightFile } from '../source';
+import { damaged, truncated, type WeightFile } from '../source';
 
 /** Headers beyond this are refused; the largest known, with 256,384 tokens, takes about 6 MB. */
 export const maxHeaderBytes = 64 * 2 ** 20;
@@ -42,10 +41,7 @@ export class HeaderWindow {
     const end = this.position + count * bytesEach;
     if (end <= Math.min(this.file.size, maxHeaderBytes)) return;
     if (end <= maxHeaderBytes) throw truncated(this.file.name, end, this.file.size);
-    throw new KinoraError(
-      'MODEL_FILE_INVALID',
-      `${this.file.name} is damaged: its header announces ${count} ${what}.`,
-    );
+    throw damaged(this.file, `its header announces ${count} ${what}`);
   }
 
   /** Makes the next `count` bytes takeable. */
@@ -115,24 +111,21 @@ export type GgufNumbers =
 /** A metadata value. Integers of 64 bits are numbers where that is exact. */
 export type GgufValue = number | bigint | boolean | string | readonly string[] | GgufNumbers;
 
-interface NumberType {
-  readonly bytes: number;
-  readonly array: new (buffer: ArrayBuffer) => GgufNumbers;
-}
-
 /** GGUF's value types by number, those of a fixed size. */
-const numberTypes: Readonly<Record<number, NumberType>> = {
-  0: { bytes: 1, array: Uint8Array },
-  1: { bytes: 1, array: Int8Array },
-  2: { bytes: 2, array: Uint16Array },
-  3: { bytes: 2, array: Int16Array },
-  4: { bytes: 4, array: Uint32Array },
-  5: { bytes: 4, array: Int32Array },
-  6: { bytes: 4, array: Float32Array },
-  7: { bytes: 1, array: Uint8Array },
-  10: { bytes: 8, array: BigUint64Array },
-  11: { bytes: 8, array: BigInt64Array },
-  12: { bytes: 8, array: Float64Array },
+const numberTypes: Readonly<
+  Record<number, { readonly BYTES_PER_ELEMENT: number; new (buffer: ArrayBuffer): GgufNumbers }>
+> = {
+  0: Uint8Array,
+  1: Int8Array,
+  2: Uint16Array,
+  3: Int16Array,
+  4: Uint32Array,
+  5: Int32Array,
+  6: Float32Array,
+  7: Uint8Array,
+  10: BigUint64Array,
+  11: BigInt64Array,
+  12: Float64Array,
 };
 const boolType = 7;
 const stringType = 8;
@@ -149,12 +142,12 @@ const lenientText = new TextDecoder('utf-8', { ignoreBOM: true });
 /** A key or a tensor's name. @throws KinoraError `MODEL_FILE_INVALID` where it is no UTF-8 */
 export async function readName(window: HeaderWindow, what: string): Promise<string> {
   const length = await readLength(window, what);
-  if (length > maxNameBytes) throw invalid(window, `${what} is ${length} bytes long`);
+  if (length > maxNameBytes) throw damaged(window.file, `${what} is ${length} bytes long`);
   await window.fetch(length, what);
   try {
     return window.text(length, strictText);
   } catch (cause) {
-    throw invalid(window, `${what} is not valid UTF-8`, cause);
+    throw damaged(window.file, `${what} is not valid UTF-8`, cause);
   }
 }
 
@@ -172,7 +165,7 @@ export async function readValue(
   if (type === arrayType) return readArray(window, key, 1);
   const [value] = await readNumbers(window, type, 1, key);
   if (type === boolType) return value !== 0;
-  if (value === undefined) throw invalid(window, `${key} has no value`);
+  if (value === undefined) throw damaged(window.file, `${key} has no value`);
   if (typeof value !== 'bigint') return value;
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : value;
@@ -195,7 +188,7 @@ async function readArray(
   key: string,
   depth: number,
 ): Promise<GgufValue | null> {
-  if (depth > maxDepth) throw invalid(window, `${key} is nested too deeply`);
+  if (depth > maxDepth) throw damaged(window.file, `${key} is nested too deeply`);
   await window.fetch(12, key);
   const type = window.u32();
   const count = window.length();
@@ -221,15 +214,10 @@ async function readNumbers(
   count: number,
   key: string,
 ): Promise<GgufNumbers> {
-  const kind = numberTypes[type];
-  if (!kind) throw invalid(window, `${key} has the unknown value type ${type}`);
-  window.expect(count, kind.bytes, `numbers in ${key}`);
-  await window.fetch(count * kind.bytes, key);
-  return new kind.array(window.take(count * kind.bytes).buffer);
-}
-
-/** The error for a header that is none. */
-export function invalid(window: HeaderWindow, reason: string, cause?: unknown): KinoraError {
-  const sentence = `${window.file.name} is damaged: ${reason}.`;
-  return new KinoraError('MODEL_FILE_INVALID', sentence, { cause });
+  const Numbers = numberTypes[type];
+  if (!Numbers) throw damaged(window.file, `${key} has the unknown value type ${type}`);
+  window.expect(count, Numbers.BYTES_PER_ELEMENT, `numbers in ${key}`);
+  const bytes = count * Numbers.BYTES_PER_ELEMENT;
+  await window.fetch(bytes, key);
+  return new Numbers(window.take(bytes).buffer);
 }
