@@ -4,6 +4,7 @@ import { toKinoraError } from '../lib/contract';
 import { Problem } from './shared/messages';
 import { PageTitle } from './shared/page-title';
 import { TextPage } from './shared/text-page';
+import { Button } from './shared/button';
 import { t } from './texts';
 
 /** Shown in the place of a page that failed. A reload helps: a script that was not fetched is not asked for again. */
@@ -13,9 +14,9 @@ export default function ErrorPage({ error }: { error: Error }) {
       <PageTitle name="common.pageFailed" />
       <div className="panel" role="alert">
         <Problem error={toKinoraError(error).toRecord()}>
-          <button type="button" onClick={() => window.location.reload()}>
+          <Button onClick={() => window.location.reload()}>
             {t('common.tryAgain')}
-          </button>
+          </Button>
         </Problem>
       </div>
     </TextPage>

@@ -1,4 +1,5 @@
 'use client';
+import { Button } from '../shared/button';
 import { useRef, useState } from 'react';
 
 /** The documentation is English. */
@@ -36,9 +37,9 @@ export function CopyButton(props: {
       <span role="status" className="copied muted">
         {outcome}
       </span>
-      <button type="button" aria-label={label} onClick={() => void copy()}>
+      <Button aria-label={label} onClick={() => void copy()}>
         {words.copy}
-      </button>
+      </Button>
     </>
   );
 }

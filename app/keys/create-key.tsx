@@ -1,6 +1,7 @@
 import Link from 'next/link';
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react';
 import { Choice, Switch } from '../shared/fields';
+import { Button } from '../shared/button';
 import { t } from '../texts';
 import '../texts/en/keys';
 import type { CreatedKey } from './keys-state';
@@ -157,12 +158,12 @@ export function CreatedKeyPanel({ created, onDone }: { created: CreatedKey; onDo
         <code ref={code}>{key}</code>
       </p>
       <div className="actions row">
-        <button type="button" className="primary" onClick={copy}>
+        <Button className="primary" onClick={copy}>
           {t('keys.copy')}
-        </button>
-        <button type="button" onClick={onDone}>
+        </Button>
+        <Button onClick={onDone}>
           {t('keys.haveIt')}
-        </button>
+        </Button>
         <span role="status" className="copied muted">
           {copied === 'yes' && t('keys.copied')}
           {copied === 'no' && t('keys.selected')}

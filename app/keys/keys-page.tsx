@@ -4,6 +4,7 @@ import Link from 'next/link';
 import { type FormEvent, type RefObject, useEffect, useRef, useState } from 'react';
 import type { KeyRecord, ShareRecord, WorkerRecord } from '../../lib/contract/v3';
 import { SiteHeader } from '../shared/site-header';
+import { Button } from '../shared/button';
 import { type TextKey, t } from '../texts';
 import '../texts/en/keys';
 import { Confirmation } from '../models/modal';
@@ -101,9 +102,9 @@ function SignedInView({ state, actions }: { state: SignedIn; actions: KeysAction
     <>
       <div className="split">
         <p>{t.rich('keys.signedInAs', { owner, strong: (name) => <strong>{name}</strong> })}</p>
-        <button type="button" disabled={busy} onClick={() => void actions.signOut()}>
+        <Button disabled={busy} onClick={() => void actions.signOut()}>
           {t('keys.signOut')}
-        </button>
+        </Button>
       </div>
       <div role="alert" className="notice stack gap-8">
         {problem && <p className="problem">{problem}</p>}
@@ -248,15 +249,14 @@ function LinkList(props: {
               <span className="keys-kind muted text-s">
                 {share.uploaded ? t('common.studio') : 'API'}
               </span>
-              <button
-                type="button"
+              <Button
                 className="danger small"
                 disabled={busy}
                 aria-label={t('keys.revokeLinkTo', { title: share.title })}
                 onClick={() => onRevoke(share)}
               >
                 {t('keys.revoke')}
-              </button>
+              </Button>
             </div>
             <a className="break muted text-m" href={share.url} target="_blank" rel="noreferrer">
               {share.url}

@@ -9,6 +9,7 @@ import {
 } from '../../lib/contract';
 import { Problem } from '../shared/messages';
 import { useTerms } from '../shared/terms-store';
+import { Button } from '../shared/button';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';
 import { Choice } from '../shared/fields';
@@ -65,14 +66,13 @@ export function DownloadSheet(props: {
       width={620}
       className="sheet"
       buttons={
-        <button
-          type="button"
+        <Button
           className="primary"
           disabled={!fits}
           onClick={() => onDownload(scope, asksTerms)}
         >
           {t('models.download')}
-        </button>
+        </Button>
       }
       close={t('shared.notNow')}
       onClose={onClose}
@@ -86,17 +86,17 @@ export function DownloadSheet(props: {
         )}
         {plan.status === 'failed' && (
           <Problem error={plan.error}>
-            <button type="button" onClick={() => onWanted(scope)}>
+            <Button onClick={() => onWanted(scope)}>
               {t('common.tryAgain')}
-            </button>
+            </Button>
             {plan.error.code === 'HUB_UNREACHABLE' && (
               <>
-                <button type="button" onClick={() => leaveTo(`${manifest.id}-local`)}>
+                <Button onClick={() => leaveTo(`${manifest.id}-local`)}>
                   {t('models.useLocalFiles')}
-                </button>
-                <button type="button" onClick={() => leaveTo('hub')}>
+                </Button>
+                <Button onClick={() => leaveTo('hub')}>
                   {t('models.changeHub')}
-                </button>
+                </Button>
               </>
             )}
           </Problem>

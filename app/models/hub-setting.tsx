@@ -1,6 +1,7 @@
 import { type FormEvent, useState } from 'react';
 import type { ErrorRecord, LibrarySnapshot } from '../../lib/contract';
 import { describedBy, FieldNotes } from '../shared/fields';
+import { Button } from '../shared/button';
 import { t } from '../texts';
 import '../texts/en/models';
 import { Outcome } from './outcome';
@@ -71,13 +72,12 @@ export function HubSetting(props: {
             {t('models.keepToken')}
           </button>
           {hasHubToken && (
-            <button
-              type="button"
+            <Button
               disabled={props.doing !== undefined}
               onClick={() => props.onToken(null)}
             >
               {t('models.removeToken')}
-            </button>
+            </Button>
           )}
         </div>
         <FieldNotes id="hub-token" hint={t('models.hubTokenHint')} />

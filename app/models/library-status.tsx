@@ -1,6 +1,7 @@
 import { getLibrary } from '../library';
 import type { LibraryState } from '../library-store';
 import { Problem } from '../shared/messages';
+import { Button } from '../shared/button';
 import { t } from '../texts';
 import '../texts/en/models';
 
@@ -10,9 +11,9 @@ export function LibraryStatus({ library }: { library: LibraryState }) {
   if (library.status === 'ready') return null;
   return (
     <Problem error={library.error}>
-      <button type="button" onClick={() => getLibrary().restart()}>
+      <Button onClick={() => getLibrary().restart()}>
         {t('common.tryAgain')}
-      </button>
+      </Button>
     </Problem>
   );
 }

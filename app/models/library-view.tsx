@@ -11,6 +11,7 @@ import {
   type PartState,
 } from '../../lib/contract';
 import { LiveText } from '../shared/messages';
+import { Button } from '../shared/button';
 import { t } from '../texts';
 import '../texts/en/models';
 import { type About, AddSource } from './add-source';
@@ -194,9 +195,9 @@ function InterruptedBanner(props: {
             ? t.rich('models.interruptedAfter', { name, bytes: formatBytes(bytesDone), strong })
             : t.rich('models.interruptedAt', { name, percent: formatPercent(fraction), strong })}
         </p>
-        <button type="button" className="primary" onClick={() => props.onResume(entry)}>
+        <Button className="primary" onClick={() => props.onResume(entry)}>
           {t('models.resume')}
-        </button>
+        </Button>
       </aside>
     );
   });

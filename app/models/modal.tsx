@@ -1,4 +1,5 @@
 import { type ReactNode, useId, useLayoutEffect, useRef } from 'react';
+import { Button } from '../shared/button';
 import { t } from '../texts';
 
 /**
@@ -61,9 +62,9 @@ export function Modal(props: {
       {close !== null && (
         <div className="actions row">
           {buttons}
-          <button type="button" onClick={onClose}>
+          <Button onClick={onClose}>
             {close}
-          </button>
+          </Button>
         </div>
       )}
     </dialog>
@@ -86,12 +87,12 @@ export function Confirmation(props: {
       <p>{props.children}</p>
       <div className="actions">
         {/* The harmless one first: it has the focus. */}
-        <button type="button" onClick={props.onClose}>
+        <Button onClick={props.onClose}>
           {props.keep}
-        </button>
-        <button type="button" className="danger" onClick={props.onConfirm}>
+        </Button>
+        <Button className="danger" onClick={props.onConfirm}>
           {props.action}
-        </button>
+        </Button>
       </div>
     </Modal>
   );

@@ -20,6 +20,7 @@ import {
   useDraft,
   useForecast,
 } from '../studio/form/forecast';
+import { Button } from '../shared/button';
 import { manifestText, t } from '../texts';
 import '../texts/en/form';
 import '../texts/en/models';
@@ -144,13 +145,12 @@ function Answer(props: {
         </Link>
       ) : (
         shown && (
-          <button
-            type="button"
+          <Button
             className="primary"
             onClick={() => onDownload(shown, choice.precision)}
           >
             {t('models.downloadBytes', { bytes: formatBytes(choice.download ?? 0) })}
-          </button>
+          </Button>
         )
       )}
     </div>

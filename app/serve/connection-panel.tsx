@@ -5,6 +5,7 @@ import { type Connection, type CurrentJob, isConnected } from '../../lib/worker/
 import { useNow } from '../shared/browser';
 import { LiveText, Problem } from '../shared/messages';
 import { RunStage } from '../shared/run-stage';
+import { Button } from '../shared/button';
 import { t } from '../texts';
 import '../texts/en/serve';
 import { formatTime } from '../texts/format';
@@ -48,22 +49,22 @@ export function ConnectionPanel(props: { connection: Connection; onDisconnect: (
         <div className="actions">
           {isConnected(connection) &&
             (resumable ? (
-              <button type="button" onClick={() => serving.resume()}>
+              <Button onClick={() => serving.resume()}>
                 {t('serve.resume')}
-              </button>
+              </Button>
             ) : (
-              <button type="button" onClick={() => serving.pause()}>
+              <Button onClick={() => serving.pause()}>
                 {busy ? t('serve.pauseAfter') : t('serve.pause')}
-              </button>
+              </Button>
             ))}
           {status === 'reconnecting' && (
-            <button type="button" onClick={() => serving.retryNow()}>
+            <Button onClick={() => serving.retryNow()}>
               {t('serve.tryNow')}
-            </button>
+            </Button>
           )}
-          <button type="button" onClick={onDisconnect}>
+          <Button onClick={onDisconnect}>
             {busy ? t('serve.handBack') : t('serve.disconnect')}
-          </button>
+          </Button>
         </div>
       )}
       {!ended && <p className="field-hint">{t('serve.keepVisible')}</p>}

@@ -9,6 +9,7 @@ import { changeFinished, type FinishedSettings, loadFinished } from '../shared/f
 import { Problem } from '../shared/messages';
 import { hasNotifications } from '../shared/notification';
 import { playSound } from '../shared/sound';
+import { Button } from '../shared/button';
 import { t } from '../texts';
 import '../texts/en/settings';
 
@@ -102,21 +103,20 @@ function FolderField(props: {
       {canChoose() && (
         <div className="actions">
           {folder && !writable && (
-            <button
-              type="button"
+            <Button
               className="primary"
               onClick={() => void askToWrite(folder).then(setWritable, () => {})}
             >
               {t('settings.allowAgain')}
-            </button>
+            </Button>
           )}
-          <button type="button" onClick={onChoose}>
+          <Button onClick={onChoose}>
             {t(folder ? 'shared.anotherFolder' : 'settings.chooseFolder')}
-          </button>
+          </Button>
           {folder && (
-            <button type="button" onClick={onStop}>
+            <Button onClick={onStop}>
               {t('settings.stopSaving')}
-            </button>
+            </Button>
           )}
         </div>
       )}

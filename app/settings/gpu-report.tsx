@@ -14,6 +14,7 @@ import { createWorkerClient } from '../../lib/predictions/worker-client';
 import { version } from '../../package.json';
 import { engine } from '../engine';
 import { Problem } from '../shared/messages';
+import { Button } from '../shared/button';
 import { t } from '../texts';
 import '../texts/en/settings';
 
@@ -69,13 +70,13 @@ export function GpuReport() {
         </label>
       )}
       <div className="actions mt-8">
-        <button type="button" onClick={stop ? () => stop.abort() : start}>
+        <Button onClick={stop ? () => stop.abort() : start}>
           {t(stop ? 'settings.stopReport' : 'settings.makeReport')}
-        </button>
+        </Button>
         {text && !stop && (
-          <button type="button" onClick={() => void copy().catch(() => setCopied(false))}>
+          <Button onClick={() => void copy().catch(() => setCopied(false))}>
             {t(copied ? 'settings.reportCopied' : 'settings.copyReport')}
-          </button>
+          </Button>
         )}
       </div>
       {problem && <Problem error={problem} />}

@@ -27,6 +27,7 @@ import { changeDevice, useDevice } from '../shared/device';
 import { Choice } from '../shared/fields';
 import { collectDiagnostics, type GpuState, gpuProblem } from '../shared/gpu';
 import { Problem } from '../shared/messages';
+import { Button } from '../shared/button';
 import { t } from '../texts';
 import '../texts/en/settings';
 import { formatDate } from '../texts/format';
@@ -186,13 +187,12 @@ function Actions(props: {
       )}
       <div className="actions">
         {canTune && !tuning && (
-          <button type="button" onClick={start}>
+          <Button onClick={start}>
             {t(record?.modes[setting] ? 'settings.tuneAgain' : 'settings.tuneNow')}
-          </button>
+          </Button>
         )}
         {tuning && (
-          <button
-            type="button"
+          <Button
             // The measuring may have ended meanwhile.
             onClick={() =>
               void engineApi()
@@ -201,12 +201,12 @@ function Actions(props: {
             }
           >
             {t('shared.skip')}
-          </button>
+          </Button>
         )}
         {/* Where the clipboard is closed to the page, the button does not say that it was copied. */}
-        <button type="button" onClick={() => void copy().catch(() => setCopied(false))}>
+        <Button onClick={() => void copy().catch(() => setCopied(false))}>
           {t(copied ? 'shared.diagnosticsCopied' : 'shared.copyDiagnostics')}
-        </button>
+        </Button>
       </div>
       <div role="status" className="notice">
         {problem && <Problem error={problem} />}

@@ -20,6 +20,7 @@ import { Outcome } from '../models/outcome';
 import { type PageState, subjects } from '../models/page-state';
 import type { LibraryActions } from '../models/use-library-actions';
 import { getRunner } from '../runner';
+import { Button } from '../shared/button';
 import { t } from '../texts';
 import '../texts/en/models';
 import '../texts/en/settings';
@@ -62,14 +63,13 @@ export function StoredKinds(props: {
         )}
         {appBytes !== null && (
           <Kind name={t('settings.appFiles')} bytes={appBytes} hint={t('settings.appFilesHint')}>
-            <button
-              type="button"
+            <Button
               className="danger"
               disabled={appBytes === 0}
               onClick={() => free(deleteStoredApp)}
             >
               {t('settings.deleteAppFiles')}
-            </button>
+            </Button>
           </Kind>
         )}
       </ul>
@@ -82,14 +82,13 @@ export function StoredKinds(props: {
               bytes={runs.latents}
               hint={t('settings.latentsHint', { limit: formatBytes(keptLatentsLimit) })}
             >
-              <button
-                type="button"
+              <Button
                 className="danger"
                 disabled={runs.latents === 0}
                 onClick={() => free(() => sweepRuns(getRunner().store, 0))}
               >
                 {t('settings.deleteLatents')}
-              </button>
+              </Button>
             </Kind>
           </ul>
         </details>
@@ -142,8 +141,7 @@ function StoredModels(props: {
               <li key={id} className="split baseline">
                 <span>{name}</span>
                 <span className="measure numbers">{formatBytes(bytes)}</span>
-                <button
-                  type="button"
+                <Button
                   className="danger small"
                   disabled={!idle || page.doing[id] !== undefined}
                   title={idle ? undefined : t('settings.atWork')}
@@ -151,7 +149,7 @@ function StoredModels(props: {
                   onClick={() => actions.askRemoval({ kind, id })}
                 >
                   {t('models.delete')}
-                </button>
+                </Button>
               </li>
             ))}
           </ul>
@@ -214,14 +212,13 @@ function StoredVideos(props: { onDelete: (work: () => Promise<void>) => void }) 
           </option>
         ))}
       </select>
-      <button
-        type="button"
+      <Button
         className="danger"
         disabled={chosen.length === 0}
         onClick={() => setAsking(true)}
       >
         {t('settings.deleteVideos', { count: chosen.length })}
-      </button>
+      </Button>
       {asking && (
         <Confirmation
           title={t('settings.deleteVideosQuestion', { count: chosen.length })}

@@ -9,6 +9,7 @@ import {
   usualBackend,
 } from '../../lib/contract';
 import { engine } from '../engine';
+import { Button } from './button';
 import { errorTexts, t } from '../texts';
 import { type DeviceSetting, getDevice } from './device';
 import { HelpLink } from './messages';
@@ -87,14 +88,13 @@ export function GpuBadge(props: {
   if (isEmulated(problem)) {
     return (
       <>
-        <button
-          type="button"
+        <Button
           className="badge row min-0 muted text-m"
           data-state={state}
           popoverTarget={noteId}
         >
           <span>{text}</span>
-        </button>
+        </Button>
         <GpuNotice error={problem} backend={backend}>
           {children}
         </GpuNotice>
@@ -157,17 +157,17 @@ export function GpuActions(props: {
     <>
       {((backend === 'webgpu' && avoidedByCpu.includes(error.code)) ||
         (cpu && error.code === 'DEVICE_LOST')) && (
-        <button type="button" onClick={onUseCpu}>
+        <Button onClick={onUseCpu}>
           {t('shared.useCpu')}
-        </button>
+        </Button>
       )}
-      <button type="button" onClick={onCheck}>
+      <Button onClick={onCheck}>
         {t('shared.checkAgain')}
-      </button>
+      </Button>
       {/* Where the clipboard is closed to the page, the button does not say that it was copied. */}
-      <button type="button" onClick={() => void copy().catch(() => setCopied(false))}>
+      <Button onClick={() => void copy().catch(() => setCopied(false))}>
         {copied ? t('shared.diagnosticsCopied') : t('shared.copyDiagnostics')}
-      </button>
+      </Button>
     </>
   );
 }

@@ -11,6 +11,7 @@ import {
 import { getLibrary } from '../library';
 import { Licence } from '../models/licence';
 import { fractionOf } from '../models/model-view';
+import { Button } from './button';
 import { t } from '../texts';
 import { Problem } from './messages';
 import { withTerms } from './terms-store';
@@ -69,17 +70,17 @@ export function PartDownload(props: {
       {problem && <Problem error={problem} />}
       <div className="actions small">
         {moving ? (
-          <button type="button" onClick={cancel}>
+          <Button onClick={cancel}>
             {t('shared.cancelDownload')}
-          </button>
+          </Button>
         ) : (
-          <button type="button" disabled={entry.elsewhere !== null} onClick={() => void download()}>
+          <Button disabled={entry.elsewhere !== null} onClick={() => void download()}>
             {t('shared.downloadPart', {
               name,
               size: bytes === undefined ? '' : ` (${formatBytes(bytes)})`,
               then,
             })}
-          </button>
+          </Button>
         )}
       </div>
       <p className="field-hint">

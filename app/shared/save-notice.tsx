@@ -1,6 +1,7 @@
 'use client';
 
 import Link from 'next/link';
+import { Button } from './button';
 import { t } from '../texts';
 import { Problem } from './messages';
 import { setUnsaved, type UnsavedVideos } from './unsaved-videos';
@@ -11,15 +12,15 @@ export function SaveNotice({ ids, error, denied, retry }: UnsavedVideos) {
     <div className="page-width mt-8" role="alert">
       <Problem error={error}>
         <p>{t('shared.unsaved', { count: ids.length })}</p>
-        <button type="button" onClick={() => void retry()}>
+        <Button onClick={() => void retry()}>
           {t(denied ? 'shared.allowAndSave' : 'common.tryAgain')}
-        </button>
+        </Button>
         <Link className="button" href="/settings" prefetch={false}>
           {t('shared.anotherFolder')}
         </Link>
-        <button type="button" onClick={() => setUnsaved(null)}>
+        <Button onClick={() => setUnsaved(null)}>
           {t('shared.close')}
-        </button>
+        </Button>
       </Problem>
     </div>
   );

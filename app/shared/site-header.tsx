@@ -2,6 +2,7 @@
 
 import Link from 'next/link';
 import { lazy, type ReactNode, Suspense } from 'react';
+import { Button } from './button';
 import { t } from '../texts';
 import { Mark } from './icons';
 import { brand } from './page-title';
@@ -65,14 +66,13 @@ export function SiteHeader(props: {
           <AppButtons />
         </Suspense>
         {props.children}
-        <button
-          type="button"
+        <Button
           className="top-more"
           aria-label={t('common.more')}
           popoverTarget="top-more"
         >
           ⋯
-        </button>
+        </Button>
         <div id="top-more" popover="auto" className="menu">
           <PageLink
             href="/settings"

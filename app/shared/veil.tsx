@@ -1,4 +1,5 @@
 import { type ReactNode, useId } from 'react';
+import { Button } from './button';
 import { t } from '../texts';
 
 const shown = { video: 'shared.showVideo', preview: 'shared.showPreview' } as const;
@@ -26,14 +27,13 @@ export function Veil(props: {
       {reason !== null && (
         <div className="veil-cover">
           {blurred && <p id={id}>{reason}</p>}
-          <button
-            type="button"
+          <Button
             className="small"
             aria-describedby={blurred ? id : undefined}
             onClick={onToggle}
           >
             {blurred ? t(shown[what]) : t('shared.blurAgain')}
-          </button>
+          </Button>
         </div>
       )}
     </div>

@@ -2,6 +2,7 @@ import { type Backend, type ModelEntry, type Size, sourcesFor } from '../../lib/
 import type { GpuState } from '../shared/gpu';
 import { LargerModel } from '../shared/model-field';
 import type { ModelList } from '../shared/use-models';
+import { Button } from '../shared/button';
 import { t } from '../texts';
 import '../texts/en/form';
 import { deviceSentence } from './first-run-text';
@@ -38,12 +39,12 @@ export function FirstRun(props: {
       <div className="row wrap gap-8-16 muted">
         {picture === null && (
           <div className="actions">
-            <button type="button" className="primary" onClick={onSample}>
+            <Button className="primary" onClick={onSample}>
               {t('form.trySample')}
-            </button>
-            <button type="button" onClick={chooseImage}>
+            </Button>
+            <Button onClick={chooseImage}>
               {t('form.choosePhoto')}
-            </button>
+            </Button>
           </div>
         )}
         <p>{t('form.firstText')}</p>

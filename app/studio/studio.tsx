@@ -29,6 +29,7 @@ import { Problem } from '../shared/messages';
 import { sharedAfterSignIn } from '../shared/session';
 import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
+import { Button } from '../shared/button';
 import { t } from '../texts';
 import '../texts/en/studio';
 import { useStable, useSteady } from '../shared/use-stable';
@@ -78,15 +79,14 @@ export function Studio() {
         <GpuBadge gpu={gpu} backend={backend} problem={problem}>
           {gpuActions}
         </GpuBadge>
-        <button
-          type="button"
+        <Button
           className="icon"
           aria-label={t('studio.keyboardShortcuts')}
           title={t('studio.keyboardShortcuts')}
           onClick={() => setHelp(true)}
         >
           ?
-        </button>
+        </Button>
       </SiteHeader>
       <main id="main" tabIndex={-1}>
         <h1 className="visually-hidden">{t('studio.title')}</h1>

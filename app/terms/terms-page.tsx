@@ -5,6 +5,7 @@ import { Problem } from '../shared/messages';
 import { accept, useTerms } from '../shared/terms-store';
 import { TermsText } from '../shared/terms-text';
 import { TextPage } from '../shared/text-page';
+import { Button } from '../shared/button';
 import { t } from '../texts';
 import { formatDate } from '../texts/format';
 
@@ -32,9 +33,9 @@ function Acceptance() {
       </p>
       {error && <Problem error={error} />}
       {acceptance === null && (
-        <button type="button" className="primary" onClick={() => void accept()}>
+        <Button className="primary" onClick={() => void accept()}>
           {t('shared.accept')}
-        </button>
+        </Button>
       )}
     </div>
   );

@@ -2,6 +2,7 @@ import { parameterRanges, resolveSeed } from '../../../lib/contract';
 import { CheckerDownload, useChecker } from '../../shared/checker';
 import { BackendField, describedBy, FieldNotes, MemoryField, Switch } from '../../shared/fields';
 import { DiceIcon } from '../../shared/icons';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { useFields } from './form-context';
@@ -57,15 +58,14 @@ function SeedField() {
           {...describedBy('seed', error, true)}
           onChange={(event) => set({ seed: event.target.value })}
         />
-        <button
-          type="button"
+        <Button
           className="icon"
           title={t('form.randomSeed')}
           aria-label={t('form.randomSeed')}
           onClick={() => set({ seed: String(resolveSeed(-1)) })}
         >
           <DiceIcon />
-        </button>
+        </Button>
       </div>
       <FieldNotes id="seed" error={error} hint={t('form.seedHint')} />
     </div>

@@ -14,6 +14,7 @@ import { downloadFile } from '../../shared/browser';
 import { ProblemAlert } from '../../shared/messages';
 import { hasServer } from '../../shared/server';
 import { pickModel, useModels } from '../../shared/use-models';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/code';
 import type { ChosenImage, FormState, ImageName } from './form-state';
@@ -83,14 +84,13 @@ export function CodeDialog(props: {
         text={text}
       />
       {framed.map(({ which, image }) => (
-        <button
+        <Button
           key={which}
-          type="button"
           disabled={saving}
           onClick={() => void saveFramed(image, which)}
         >
           {t(which === 'image' ? 'code.saveFramed' : 'code.saveFramedEnd')}
-        </button>
+        </Button>
       ))}
     </>
   );
@@ -98,15 +98,14 @@ export function CodeDialog(props: {
     <Modal title={t('code.codeTitle')} width={760} buttons={buttons} onClose={onClose}>
       <div className="words">
         {codeLanguages.map((one) => (
-          <button
+          <Button
             key={one}
-            type="button"
             className="word"
             aria-pressed={one === language}
             onClick={() => setLanguage(one)}
           >
             {t(`code.codeNames.${one}`)}
-          </button>
+          </Button>
         ))}
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}

@@ -1,3 +1,4 @@
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/framing';
 import { type PointerEvent, useEffect, useEffectEvent, useId, useRef, useState } from 'react';
@@ -121,12 +122,12 @@ export function FramingEditor(props: {
             onChange={(event) => onChange(zoomed(framing, sizes, Number(event.target.value)))}
           />
         </label>
-        <button type="button" className="small" onClick={() => onChange(fitted(framing))}>
+        <Button className="small" onClick={() => onChange(fitted(framing))}>
           {t('framing.fit')}
-        </button>
-        <button type="button" className="small" onClick={() => onChange(filling(framing))}>
+        </Button>
+        <Button className="small" onClick={() => onChange(filling(framing))}>
           {t('framing.fill')}
-        </button>
+        </Button>
       </div>
       {transparent && !bars && (
         <label className="framing-controls row wrap ruled on-surface text-m">

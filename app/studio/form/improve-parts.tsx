@@ -11,6 +11,7 @@ import { typeInto, useNow } from '../../shared/browser';
 import { CloseIcon } from '../../shared/icons';
 import { LiveText, Problem } from '../../shared/messages';
 import { PartDownload } from '../../shared/part-download';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import '../../texts/en/improve';
@@ -59,13 +60,13 @@ function LanguageModelOffer({ improve, busy }: { improve: Improve; busy: boolean
       )}
       <div className="actions small">
         {tools.some(({ ready }) => ready) && (
-          <button type="button" className="primary" disabled={busy} onClick={improve.start}>
+          <Button className="primary" disabled={busy} onClick={improve.start}>
             {t('improve.improveNow')}
-          </button>
+          </Button>
         )}
-        <button type="button" onClick={improve.cancel}>
+        <Button onClick={improve.cancel}>
           {t('shared.notNow')}
-        </button>
+        </Button>
       </div>
     </section>
   );
@@ -95,9 +96,9 @@ function Writing(props: {
       <progress aria-label={t('improve.improving')} />
       {text && <p className="draft muted break">{text}</p>}
       <div className="actions small">
-        <button type="button" onClick={onCancel}>
+        <Button onClick={onCancel}>
           {t('improve.cancel')}
-        </button>
+        </Button>
       </div>
     </section>
   );
@@ -127,19 +128,19 @@ function Outcome(props: { values: FormValues; improve: Improve; busy: boolean })
       )}
       <div className="actions small">
         {optimization && (
-          <button type="button" onClick={undo}>
+          <Button onClick={undo}>
             {t('form.undo')}
-          </button>
+          </Button>
         )}
         {ended && ranOutOfTime(ended) && (
-          <button type="button" disabled={busy} onClick={waitLonger}>
+          <Button disabled={busy} onClick={waitLonger}>
             {t('improve.waitLonger', { time: formatTime(improveLimits.longer / 1000) })}
-          </button>
+          </Button>
         )}
         {!optimization && (
-          <button type="button" onClick={cancel}>
+          <Button onClick={cancel}>
             {t('shared.close')}
-          </button>
+          </Button>
         )}
       </div>
     </section>
@@ -166,14 +167,13 @@ function AddedSentences(props: { optimization: PromptOptimization; prompt: strin
       {sentences.map((sentence, index) => (
         <li key={sentence} className="row between item break">
           {sentence}
-          <button
-            type="button"
+          <Button
             className="icon"
             aria-label={t('improve.removeSentence', { sentence })}
             onClick={() => remove(sentence, index)}
           >
             <CloseIcon />
-          </button>
+          </Button>
         </li>
       ))}
     </ul>

@@ -2,6 +2,7 @@ import { type KeyboardEvent, useState } from 'react';
 import { type ErrorRecord, toKinoraError } from '../../../lib/contract';
 import { CloseIcon } from '../../shared/icons';
 import { Problem } from '../../shared/messages';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { type Data, loadData, useStored } from '../use-data';
@@ -31,25 +32,23 @@ export function PresetField() {
       <legend>{t('form.yourPresets')}</legend>
       <div className="words">
         {presets.map((preset) => (
-          <button
+          <Button
             key={preset.id}
-            type="button"
             className="word"
             aria-pressed={hasValues(values, preset.values)}
             onClick={() => set(preset.values)}
           >
             {preset.name}
-          </button>
+          </Button>
         ))}
-        <button
-          type="button"
+        <Button
           className="word"
           aria-expanded={editing}
           aria-controls="own-presets"
           onClick={() => setEditing(!editing)}
         >
           {t('form.editPresets')}
-        </button>
+        </Button>
       </div>
       <section id="own-presets" aria-label={t('form.yourPresets')} hidden={!editing}>
         {editing && (
@@ -92,9 +91,9 @@ function OwnPresets(props: {
           onChange={(event) => setName(event.target.value)}
           onKeyDown={(event) => onEnter(event, save)}
         />
-        <button type="button" disabled={name.trim() === ''} onClick={save}>
+        <Button disabled={name.trim() === ''} onClick={save}>
           {t('form.save')}
-        </button>
+        </Button>
       </div>
       <ul>
         {presets.map((preset) => (
@@ -113,14 +112,13 @@ function OwnPresets(props: {
                 field.value = preset.name;
               }}
             />
-            <button
-              type="button"
+            <Button
               className="icon"
               aria-label={t('form.deleteName', { name: preset.name })}
               onClick={() => onAction({ type: 'deleted', id: preset.id })}
             >
               <CloseIcon />
-            </button>
+            </Button>
           </li>
         ))}
       </ul>

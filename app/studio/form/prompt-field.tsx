@@ -2,6 +2,7 @@ import { lazy, Suspense, useEffect, useState } from 'react';
 import { typeInto } from '../../shared/browser';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { useActed } from '../../shared/first-act';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import type { OptimizerApi, PromptLength } from '../../../lib/contract';
@@ -34,15 +35,14 @@ export function PromptField() {
     <div className="field">
       <div className="field-head row between mb-8">
         <label htmlFor="prompt">{t('form.prompt')}</label>
-        <button
-          type="button"
+        <Button
           className="small"
           disabled={idle}
           title={t('form.improveHint')}
           onClick={start}
         >
           {optimization ? t('form.improveAgain') : t('form.improve')}
-        </button>
+        </Button>
       </div>
       <textarea
         id="prompt"

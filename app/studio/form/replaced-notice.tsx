@@ -1,6 +1,7 @@
 import { type Dispatch, type ReactNode, useEffect, useRef } from 'react';
 import { useObjectUrl } from '../../shared/browser';
 import { Picture } from '../../shared/icons';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import type { FormAction, FormState } from './form-state';
@@ -22,12 +23,12 @@ export function ReplacedNotice(props: {
       content={last}
       imageText={(name) => t('form.replaced.image', { name })}
     >
-      <button type="button" onClick={() => change({ type: 'undone', values, files })}>
+      <Button onClick={() => change({ type: 'undone', values, files })}>
         {t('form.undo')}
-      </button>
-      <button type="button" onClick={() => change({ type: 'replacementsKept' })}>
+      </Button>
+      <Button onClick={() => change({ type: 'replacementsKept' })}>
         {t('shared.close')}
-      </button>
+      </Button>
     </Notice>
   );
 }
@@ -49,12 +50,12 @@ export function SharedQuestion({ shared, content }: { shared: SharedFiles; conte
         content={content}
         imageText={(name) => t('form.shared.now', { name })}
       >
-        <button type="button" className="primary" onClick={shared.use}>
+        <Button className="primary" onClick={shared.use}>
           {t('form.shared.use')}
-        </button>
-        <button type="button" onClick={shared.discard}>
+        </Button>
+        <Button onClick={shared.discard}>
           {t('form.shared.discard')}
-        </button>
+        </Button>
       </Notice>
     </div>
   );

@@ -2,6 +2,7 @@ import { type Dispatch, lazy, memo, Suspense, useEffect, useState } from 'react'
 import { Problem, ProblemAlert } from '../../shared/messages';
 import { ModelField } from '../../shared/model-field';
 import { pickModel } from '../../shared/use-models';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { chosenSwitches, formatBytes, formatOfFile, parameterRanges } from '../../../lib/contract';
@@ -95,9 +96,9 @@ export const RequestForm = memo(function RequestForm() {
             {several && (
               <div className="info">
                 <p>{t('form.severalImages', { count: several.length })}</p>
-                <button type="button" className="small" onClick={fileInput.clearNotice}>
+                <Button className="small" onClick={fileInput.clearNotice}>
                   {t('form.firstImageOnly')}
-                </button>
+                </Button>
               </div>
             )}
           </div>
@@ -143,9 +144,9 @@ export const RequestForm = memo(function RequestForm() {
           {edit.id !== null && (
             <p className="field-hint">
               {t('form.editing')}{' '}
-              <button type="button" className="inline" onClick={edit.end}>
+              <Button className="inline" onClick={edit.end}>
                 {t('form.leaveAsItWas')}
-              </button>
+              </Button>
             </p>
           )}
           <ProblemAlert error={startError} />
@@ -177,9 +178,9 @@ function CodeButton() {
   const [open, setOpen] = useState(false);
   return (
     <>
-      <button type="button" className="quiet" onClick={() => setOpen(true)}>
+      <Button className="quiet" onClick={() => setOpen(true)}>
         {t('form.copyAsCode')}
-      </button>
+      </Button>
       {open && (
         <Suspense>
           <CodeDialog

@@ -1,5 +1,6 @@
 import { useState } from 'react';
 import { describedBy, FieldNotes } from '../../shared/fields';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { useFields } from './form-context';
@@ -25,14 +26,13 @@ export function VariationsField() {
   return (
     <>
       <div className="field">
-        <button
-          type="button"
+        <Button
           disabled={disabled}
           aria-describedby="seeds-hint"
           onClick={() => onAdd(seedVariations(seed, seedCount))}
         >
           {t('form.seeds', { count: seedCount })}
-        </button>
+        </Button>
         <FieldNotes id="seeds" hint={t('form.seedsHint')} />
       </div>
       <fieldset className="field">
@@ -68,9 +68,9 @@ export function VariationsField() {
           error={tooMany ? t('form.gridTooLarge', { max: maxGrid, count }) : undefined}
           hint={t('form.gridHint')}
         />
-        <button type="button" disabled={disabled || changes.length === 0} onClick={addGrid}>
+        <Button disabled={disabled || changes.length === 0} onClick={addGrid}>
           {t('form.addToQueue', { count })}
-        </button>
+        </Button>
       </fieldset>
     </>
   );

@@ -3,6 +3,7 @@ import { formatSize, type Prediction } from '../../../lib/contract';
 import { getRunner } from '../../runner';
 import { ExpandIcon, Picture, StarIcon } from '../../shared/icons';
 import { blurReason, isInputFlagged } from '../../shared/safety-text';
+import { Button } from '../../shared/button';
 import { errorTexts, t } from '../../texts';
 import '../../texts/en/gallery';
 import '../../texts/en/result';
@@ -72,8 +73,7 @@ export const Card = memo(function Card(props: CardProps) {
       data-status={status}
       data-selected={isSelected}
     >
-      <button
-        type="button"
+      <Button
         className="card-face stack gap-2 bare"
         aria-current={isShown ? 'true' : undefined}
         onClick={() => actions.onShow(id)}
@@ -108,7 +108,7 @@ export const Card = memo(function Card(props: CardProps) {
             ))}
           </span>
         )}
-      </button>
+      </Button>
       <input
         type="checkbox"
         className="card-check"
@@ -119,8 +119,7 @@ export const Card = memo(function Card(props: CardProps) {
         onChange={() => {}}
         onClick={(event: MouseEvent) => actions.onSelect(id, event.shiftKey)}
       />
-      <button
-        type="button"
+      <Button
         className="card-star overlay"
         aria-label={t('gallery.favourite')}
         aria-describedby={promptId}
@@ -128,10 +127,9 @@ export const Card = memo(function Card(props: CardProps) {
         onClick={mark}
       >
         <StarIcon />
-      </button>
+      </Button>
       {status === 'completed' && (
-        <button
-          type="button"
+        <Button
           className="card-view overlay"
           aria-label={t('gallery.fullScreen')}
           aria-describedby={promptId}
@@ -139,7 +137,7 @@ export const Card = memo(function Card(props: CardProps) {
           onClick={() => actions.onView(id)}
         >
           <ExpandIcon />
-        </button>
+        </Button>
       )}
       <Outcome {...props} />
     </li>
@@ -198,12 +196,12 @@ function Outcome({ prediction, isShown, busy, actions }: CardProps) {
           })}
         </p>
         <div className="actions small card-actions">
-          <button type="button" disabled={busy} onClick={() => actions.onResume(id)}>
+          <Button disabled={busy} onClick={() => actions.onResume(id)}>
             {t('gallery.resume')}
-          </button>
-          <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+          </Button>
+          <Button className="danger" onClick={() => actions.onDelete(id)}>
             {t('gallery.delete')}
-          </button>
+          </Button>
         </div>
       </>
     );
@@ -225,12 +223,12 @@ function Outcome({ prediction, isShown, busy, actions }: CardProps) {
         </p>
       )}
       <div className="actions small card-actions">
-        <button type="button" disabled={busy} onClick={() => actions.onRunAgain(id)}>
+        <Button disabled={busy} onClick={() => actions.onRunAgain(id)}>
           {t('gallery.runAgain')}
-        </button>
-        <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+        </Button>
+        <Button className="danger" onClick={() => actions.onDelete(id)}>
           {t('gallery.delete')}
-        </button>
+        </Button>
       </div>
     </>
   );

@@ -1,3 +1,4 @@
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import '../videos.css';
@@ -133,8 +134,7 @@ const GalleryList = memo(function GalleryList(
             : countText(shown, applied.status === 'failed')}
         </span>
         {shown.length === 0 && isNarrowed && (
-          <button
-            type="button"
+          <Button
             className="inline muted text-m"
             onClick={() => {
               dispatch({ type: 'filtered', filter: noFilter });
@@ -142,25 +142,23 @@ const GalleryList = memo(function GalleryList(
             }}
           >
             {t('gallery.showAll')}
-          </button>
+          </Button>
         )}
         {filter.status === 'videos' && failed.length > 0 && (
-          <button
-            type="button"
+          <Button
             className="inline muted text-m"
             onClick={() => dispatch({ type: 'filtered', filter: { status: 'failed' } })}
           >
             {t('gallery.showFailed', { runs: failedText(failed) })}
-          </button>
+          </Button>
         )}
         {filter.status === 'failed' && (
-          <button
-            type="button"
+          <Button
             className="inline muted text-m"
             onClick={() => dispatch({ type: 'filtered', filter: { status: 'videos' } })}
           >
             {t('gallery.back')}
-          </button>
+          </Button>
         )}
       </p>
       <ul

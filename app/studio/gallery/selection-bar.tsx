@@ -8,6 +8,7 @@ import {
 import { getRunner } from '../../runner';
 import { downloadFile } from '../../shared/browser';
 import { ProblemAlert } from '../../shared/messages';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import type { PredictionStore } from '../../../lib/predictions/store';
@@ -57,32 +58,31 @@ export function SelectionBar(props: {
         <span role="status" className="strong numbers">
           {t('gallery.selected', { count: selected.length })}
         </span>
-        <button type="button" className="small" onClick={onSelectAll}>
+        <Button className="small" onClick={onSelectAll}>
           {t('gallery.selectAll')}
-        </button>
-        <button type="button" className="small" onClick={onClear}>
+        </Button>
+        <Button className="small" onClick={onClear}>
           {t('gallery.clear')}
-        </button>
+        </Button>
         {first && second && (
-          <button type="button" className="small" onClick={() => setDialog('compare')}>
+          <Button className="small" onClick={() => setDialog('compare')}>
             {t('gallery.compare')}
-          </button>
+          </Button>
         )}
-        <button type="button" className="small" onClick={() => setDialog('tags')}>
+        <Button className="small" onClick={() => setDialog('tags')}>
           {t('gallery.tags')}
-        </button>
-        <button
-          type="button"
+        </Button>
+        <Button
           className="small"
           title={t('gallery.zipHint')}
           disabled={videos.length === 0 || zip.status === 'zipping'}
           onClick={() => void download()}
         >
           {zip.status === 'zipping' ? t('gallery.makingZip') : t('gallery.downloadZip')}
-        </button>
-        <button type="button" className="small danger" onClick={onDelete}>
+        </Button>
+        <Button className="small danger" onClick={onDelete}>
           {t('gallery.delete')}
-        </button>
+        </Button>
       </div>
       {dialog === 'tags' && <TagsDialog predictions={selected} known={knownTags} onClose={close} />}
       {dialog === 'compare' && first && second && (

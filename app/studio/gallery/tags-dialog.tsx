@@ -4,6 +4,7 @@ import { Modal } from '../../models/modal';
 import { getRunner } from '../../runner';
 import { CloseIcon } from '../../shared/icons';
 import { ProblemAlert } from '../../shared/messages';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import { tagsOf } from './gallery-state';
@@ -72,13 +73,12 @@ export function TagsDialog(props: {
           {tags.map((tag) => (
             <li key={tag}>
               {tag}
-              <button
-                type="button"
+              <Button
                 aria-label={t('gallery.removeTag', { tag })}
                 onClick={() => change(tag, false)}
               >
                 <CloseIcon />
-              </button>
+              </Button>
             </li>
           ))}
         </ul>

@@ -1,6 +1,7 @@
 import { type Dispatch, useId, useState } from 'react';
 import { type Prediction, type Size, sizes } from '../../../lib/contract';
 import { Switch } from '../../shared/fields';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import {
@@ -43,15 +44,14 @@ export function Toolbar(props: {
         value={filter.search}
         onChange={(event) => change({ search: event.target.value })}
       />
-      <button
-        type="button"
+      <Button
         className="small gallery-fold"
         aria-expanded={open}
         aria-controls={id}
         onClick={() => setOpen(!open)}
       >
         {t('gallery.filters', { count: filters })}
-      </button>
+      </Button>
       <div id={id} className="gallery-choices" data-open={open}>
         <Select
           label={t('gallery.sort')}

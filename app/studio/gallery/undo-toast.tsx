@@ -1,4 +1,5 @@
 import { useEffect, useEffectEvent, useState } from 'react';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import { isTyping } from '../shortcuts';
@@ -38,9 +39,9 @@ export function UndoToast({ list, undo, forget }: Deletions) {
       onBlur={() => setHeld(false)}
     >
       <span>{t('gallery.deleted', { count })}</span>
-      <button type="button" aria-keyshortcuts="Control+Z Meta+Z" onClick={undo}>
+      <Button aria-keyshortcuts="Control+Z Meta+Z" onClick={undo}>
         {t('gallery.undo')}
-      </button>
+      </Button>
     </div>
   );
 }

@@ -6,6 +6,7 @@ import { CloseIcon } from '../../shared/icons';
 import { Problem } from '../../shared/messages';
 import { blurReason } from '../../shared/safety-text';
 import { Veil } from '../../shared/veil';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import { useVideo } from '../result/use-video';
@@ -73,24 +74,22 @@ export function Viewer(props: {
       onClose={onClose}
     >
       <div className="viewer-bar row gap-12">
-        <button type="button" className="small" onClick={() => onShow(id)}>
+        <Button className="small" onClick={() => onShow(id)}>
           {t('gallery.details')}
-        </button>
-        <button
-          type="button"
+        </Button>
+        <Button
           className="icon"
           aria-label={t('shared.close')}
           title={t('shared.close')}
           onClick={onClose}
         >
           <CloseIcon />
-        </button>
+        </Button>
       </div>
       <ViewerVideo key={id} prediction={video} />
       <div className="viewer-bar viewer-foot row gap-12">
         {/* A disabled button would lose the focus. */}
-        <button
-          type="button"
+        <Button
           className="icon"
           aria-label={t('gallery.previous')}
           aria-disabled={index === 0}
@@ -98,10 +97,9 @@ export function Viewer(props: {
           onClick={() => step(-1)}
         >
           ‹
-        </button>
+        </Button>
         <p className="clamp flex-1">{video.parameters.prompt}</p>
-        <button
-          type="button"
+        <Button
           className="icon"
           aria-label={t('gallery.next')}
           aria-disabled={index === videos.length - 1}
@@ -109,7 +107,7 @@ export function Viewer(props: {
           onClick={() => step(1)}
         >
           ›
-        </button>
+        </Button>
       </div>
     </Modal>
   );

@@ -11,6 +11,7 @@ import { percentDone } from '../../shared/run-progress';
 import { useRunningJobs } from '../../shared/running-job';
 import { jobText } from '../../shared/running-jobs';
 import type { ModelList } from '../../shared/use-models';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/queue';
 import '../../texts/en/studio';
@@ -91,27 +92,25 @@ export function QueuePanel(props: {
         </div>
         <div className="actions">
           {rows.length > 0 && pause && (
-            <button
-              type="button"
+            <Button
               className="primary"
               onClick={() => void change((queue) => queue.unpause())}
             >
               {t('queue.runAll')}
-            </button>
+            </Button>
           )}
           {rows.length > 0 && !pause && working.length > 0 && (
-            <button type="button" onClick={() => void change((queue) => queue.pause())}>
+            <Button onClick={() => void change((queue) => queue.pause())}>
               {t('queue.pauseAfter')}
-            </button>
+            </Button>
           )}
           {rows.length > 1 && (
-            <button
-              type="button"
+            <Button
               className="danger"
               onClick={() => remove(rows.map(({ id }) => id))}
             >
               {t('queue.removeAll')}
-            </button>
+            </Button>
           )}
         </div>
       </div>
@@ -236,9 +235,9 @@ function RemovedNote(props: { count: number; onUndo: () => void; onEnd: () => vo
   return (
     <div className="split text-xl" role="status">
       <p>{t('queue.removed', { count })}</p>
-      <button type="button" className="small" ref={undo} onClick={onUndo}>
+      <Button className="small" ref={undo} onClick={onUndo}>
         {t('queue.undo')}
-      </button>
+      </Button>
     </div>
   );
 }

@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useRef } from 'react';
 import type { Prediction } from '../../../lib/contract';
 import { Problem } from '../../shared/messages';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/result';
 import type { PredictionActions } from './result-card';
@@ -37,20 +38,19 @@ export function FailedCard(props: {
       <UnsavedVideo prediction={prediction} />
       <p className="break">{parameters.prompt}</p>
       <div className="actions">
-        <button
-          type="button"
+        <Button
           className="primary"
           disabled={busy}
           onClick={() => actions.onRunAgain(id)}
         >
           {t('result.runAgain')}
-        </button>
-        <button type="button" onClick={() => actions.onUseSettings(prediction)}>
+        </Button>
+        <Button onClick={() => actions.onUseSettings(prediction)}>
           {t('result.useSettings')}
-        </button>
-        <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+        </Button>
+        <Button className="danger" onClick={() => actions.onDelete(id)}>
           {t('result.delete')}
-        </button>
+        </Button>
       </div>
     </section>
   );

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'react';
 import type { Prediction } from '../../../lib/contract';
 import { hasLatents, isRefinable } from '../../../lib/predictions/saved-runs';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/run';
 
@@ -11,9 +12,9 @@ export function Refine(props: { prediction: Prediction; busy: boolean; onRefine:
   return (
     <div className="split">
       <p className="field-hint grow">{t('run.refineHint')}</p>
-      <button type="button" disabled={busy} title={t('run.refineTitle')} onClick={onRefine}>
+      <Button disabled={busy} title={t('run.refineTitle')} onClick={onRefine}>
         {t('run.refine')}
-      </button>
+      </Button>
     </div>
   );
 }

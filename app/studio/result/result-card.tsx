@@ -17,6 +17,7 @@ import { Problem, ProblemAlert } from '../../shared/messages';
 import { memoryUseText } from '../../shared/run-progress';
 import { blurReason } from '../../shared/safety-text';
 import { Veil } from '../../shared/veil';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/improve';
 import '../../texts/en/result';
@@ -204,9 +205,9 @@ export function ResultCard(props: {
       {prediction.profile === 'ultra-fast' && !parts && (
         <div className="split">
           <p className="field-hint grow">{t('run.standardHint')}</p>
-          <button type="button" disabled={busy} onClick={() => actions.onMakeStandard(id)}>
+          <Button disabled={busy} onClick={() => actions.onMakeStandard(id)}>
             {t('run.makeStandard')}
-          </button>
+          </Button>
         </div>
       )}
       <Refine prediction={prediction} busy={busy} onRefine={() => actions.onRefine(id)} />
@@ -263,12 +264,12 @@ function SeedButton({ seed }: { seed: number }) {
     );
   };
   return (
-    <button type="button" className="inline" title={t('result.copySeed')} onClick={copy}>
+    <Button className="inline" title={t('result.copySeed')} onClick={copy}>
       {seed}
       <span role="status" className="copied muted">
         {copied && ` ${t('result.copied')}`}
       </span>
-    </button>
+    </Button>
   );
 }
 

@@ -11,6 +11,7 @@ import { showOpened } from '../../shared/browser';
 import { CheckerDownload, useChecker } from '../../shared/checker';
 import { Problem } from '../../shared/messages';
 import { verdictText } from '../../shared/safety-text';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/run';
 
@@ -63,9 +64,9 @@ export function Verdict(props: {
         </summary>
         <p>{verdictText(safety)}</p>
         {!checking && checkable && (
-          <button type="button" disabled={busy} onClick={() => void check()}>
+          <Button disabled={busy} onClick={() => void check()}>
             {t('run.checkNow')}
-          </button>
+          </Button>
         )}
         {!checking && offered && (
           <CheckerDownload
@@ -80,9 +81,9 @@ export function Verdict(props: {
         <>
           <progress aria-label={t('run.checking')} />
           <div className="actions">
-            <button type="button" onClick={() => checking.abort()}>
+            <Button onClick={() => checking.abort()}>
               {t('run.cancelCheck')}
-            </button>
+            </Button>
           </div>
         </>
       )}

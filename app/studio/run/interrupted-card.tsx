@@ -1,6 +1,7 @@
 import { useEffect, useRef } from 'react';
 import type { ErrorCode, ErrorRecord } from '../../../lib/contract';
 import { Problem, ProblemAlert } from '../../shared/messages';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/run';
 import type { PredictionActions } from '../result/result-card';
@@ -49,30 +50,29 @@ export function InterruptedCard(props: {
           {interruptionTitle(prediction)}
         </h2>
         <div className="actions">
-          <button
-            type="button"
+          <Button
             className="primary"
             disabled={busy}
             onClick={() => actions.onResume(id)}
           >
             {t('run.resume')}
-          </button>
+          </Button>
           {cpu && withoutGpu.includes(error.code) && (
-            <button type="button" disabled={busy} onClick={() => actions.onResume(id, 'wasm')}>
+            <Button disabled={busy} onClick={() => actions.onResume(id, 'wasm')}>
               {t('run.resumeOnCpu')}
-            </button>
+            </Button>
           )}
           {finish && (
-            <button type="button" disabled={busy} onClick={() => actions.onFinish(id)}>
+            <Button disabled={busy} onClick={() => actions.onFinish(id)}>
               {t('run.finishEarly')}
-            </button>
+            </Button>
           )}
-          <button type="button" onClick={() => actions.onUseSettings(prediction)}>
+          <Button onClick={() => actions.onUseSettings(prediction)}>
             {t('run.useSettings')}
-          </button>
-          <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+          </Button>
+          <Button className="danger" onClick={() => actions.onDelete(id)}>
             {t('run.delete')}
-          </button>
+          </Button>
         </div>
       </div>
       <div className="screen preview-place" data-size={parameters.size}>

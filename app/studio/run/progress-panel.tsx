@@ -11,6 +11,7 @@ import { LiveText } from '../../shared/messages';
 import { memoryPlanText } from '../../shared/run-progress';
 import { RunStage } from '../../shared/run-stage';
 import { twoDigits } from '../../shared/safety-text';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/run';
 import { formatTime } from '../../texts/format';
@@ -47,35 +48,32 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
         </h2>
         <div className="actions run-actions">
           {running && run.progress.tuning && ending === null && (
-            <button
-              type="button"
+            <Button
               title={t('run.skipTuningTitle')}
               onClick={() => order(runner.skipTuning())}
             >
               {t('shared.skip')}
-            </button>
+            </Button>
           )}
           {stepping && run.progress.checkpointProblem?.problem !== 'unsaved' && (
-            <button
-              type="button"
+            <Button
               title={t('run.pauseTitle')}
               onClick={() => order(getQueue().pauseRun())}
             >
               {t('run.pause')}
-            </button>
+            </Button>
           )}
           {stepping && (
-            <button
-              type="button"
+            <Button
               title={t('run.finishTitle')}
               onClick={() => order(runner.finishEarly())}
             >
               {t('run.finishEarly')}
-            </button>
+            </Button>
           )}
-          <button type="button" disabled={ending === 'cancel'} onClick={() => runner.cancel()}>
+          <Button disabled={ending === 'cancel'} onClick={() => runner.cancel()}>
             {t('run.cancel')}
-          </button>
+          </Button>
         </div>
       </div>
       {run.status === 'waiting' && run.elsewhere && <p>{t('run.gpuTaken')}</p>}
@@ -122,9 +120,9 @@ function InputNotice({ check }: { check: RunProgress['inputCheck'] }) {
           ? t.rich('run.imageCheckFailed', { strong })
           : t.rich('run.imageFlagged', { strong, score: twoDigits(check.score) })}
       </p>
-      <button type="button" onClick={() => getRunner().cancel()}>
+      <Button onClick={() => getRunner().cancel()}>
         {t('run.cancelVideo')}
-      </button>
+      </Button>
     </div>
   );
 }

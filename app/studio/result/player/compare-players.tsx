@@ -4,6 +4,7 @@ import { useObjectUrl } from '../../../shared/browser';
 import { Problem } from '../../../shared/messages';
 import { blurReason } from '../../../shared/safety-text';
 import { Veil } from '../../../shared/veil';
+import { Button } from '../../../shared/button';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import { useVideo } from '../use-video';
@@ -118,9 +119,9 @@ export function ComparePlayers({ first, second }: { first: Completed; second: Co
         </Veil>
       </div>
       <div className="compare-controls row wrap">
-        <button type="button" disabled={!ready} onClick={playing ? pause : play}>
+        <Button disabled={!ready} onClick={playing ? pause : play}>
           {playing ? t('result.pause') : t('result.play')}
-        </button>
+        </Button>
         <input
           type="range"
           aria-label={t('result.frame')}

@@ -12,6 +12,7 @@ import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
 import { Switch } from '../../../shared/fields';
 import { FinisherDownload } from '../../../shared/finisher';
+import { Button } from '../../../shared/button';
 import { t } from '../../../texts';
 import '../../../texts/en/form';
 import '../../../texts/en/result';
@@ -70,9 +71,9 @@ export function EnhanceDialog(props: {
       title={t(`result.enhance.${kind}`)}
       width={520}
       buttons={
-        <button type="button" className="primary" disabled={busy} onClick={make}>
+        <Button className="primary" disabled={busy} onClick={make}>
           {t('result.make')}
-        </button>
+        </Button>
       }
       close={t('result.cancel')}
       onClose={onClose}

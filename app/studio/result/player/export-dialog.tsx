@@ -4,6 +4,7 @@ import type { ExportFormat } from '../../../../lib/video/export-video';
 import { Modal } from '../../../models/modal';
 import { downloadFile } from '../../../shared/browser';
 import { Choice } from '../../../shared/fields';
+import { Button } from '../../../shared/button';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import { TaskStatus, useFileTask } from './file-task';
@@ -47,9 +48,9 @@ export function ExportDialog(props: {
       title={t('result.exportTitle')}
       width={520}
       buttons={
-        <button type="button" className="primary" disabled={busy} onClick={save}>
+        <Button className="primary" disabled={busy} onClick={save}>
           {t('result.save')}
-        </button>
+        </Button>
       }
       close={t('result.cancel')}
       onClose={onClose}

@@ -1,6 +1,7 @@
 import { type RefObject, useEffect, useEffectEvent, useRef, useState } from 'react';
 import { type KinoraError, toKinoraError } from '../../../../lib/contract';
 import { downloadFile } from '../../../shared/browser';
+import { Button } from '../../../shared/button';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import { isTyping } from '../../shortcuts';
@@ -71,8 +72,7 @@ export function FrameBar(props: {
   return (
     <fieldset className="frame-bar row wrap min-0 bare">
       <legend className="visually-hidden">{t('result.frames')}</legend>
-      <button
-        type="button"
+      <Button
         className="small"
         aria-label={t('result.frameBefore')}
         title={t('result.frameBeforeKey')}
@@ -80,7 +80,7 @@ export function FrameBar(props: {
         onClick={() => step(-1)}
       >
         ‹
-      </button>
+      </Button>
       <span className="frame-count text-m numbers">
         {t('result.frameAt', {
           frame: frame + 1,
@@ -88,8 +88,7 @@ export function FrameBar(props: {
           seconds: (frame / frameRate).toFixed(2),
         })}
       </span>
-      <button
-        type="button"
+      <Button
         className="small"
         aria-label={t('result.nextFrame')}
         title={t('result.nextFrameKey')}
@@ -97,10 +96,10 @@ export function FrameBar(props: {
         onClick={() => step(1)}
       >
         ›
-      </button>
-      <button type="button" className="small" disabled={saving} onClick={() => void save()}>
+      </Button>
+      <Button className="small" disabled={saving} onClick={() => void save()}>
         {t('result.saveFrame')}
-      </button>
+      </Button>
     </fieldset>
   );
 }

@@ -9,6 +9,7 @@ import { endOf } from '../../../../lib/predictions/saved-runs';
 import { Modal } from '../../../models/modal';
 import { Switch } from '../../../shared/fields';
 import { loadModels } from '../../../shared/use-models';
+import { Button } from '../../../shared/button';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 
@@ -95,9 +96,9 @@ export function LongerDialog(props: {
           <button type="submit" className="primary" disabled={!motion || prompt.trim() === ''}>
             {t('result.continue')}
           </button>
-          <button type="button" onClick={onClose}>
+          <Button onClick={onClose}>
             {t('result.cancel')}
-          </button>
+          </Button>
         </div>
       </form>
     </Modal>

@@ -7,6 +7,7 @@ import { downloadFile } from '../../../shared/browser';
 import { loadFinished } from '../../../shared/finished-settings';
 import { ProblemAlert } from '../../../shared/messages';
 import { videoToSave } from '../../../shared/saved-video';
+import { Button } from '../../../shared/button';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import type { PredictionActions } from '../result-card';
@@ -66,48 +67,45 @@ export function ResultActions(props: {
     <>
       <div className="result-actions row wrap gap-8-16 between">
         <div className="actions">
-          <button
-            type="button"
+          <Button
             className="primary"
             disabled={!video}
             onClick={() => video && void download(video.file)}
           >
             {t('result.download')}
-          </button>
+          </Button>
           <ShareButton prediction={prediction} file={video?.file ?? null} name={name} />
-          <button
-            type="button"
+          <Button
             disabled={!video || blurred}
             aria-describedby={blurred ? 'result-off' : undefined}
             onClick={() => open('longer')}
           >
             {t('result.longer')}
-          </button>
+          </Button>
         </div>
         <div className="actions small">
-          <button
-            type="button"
+          <Button
             title={t('result.lastFrameHint')}
             aria-describedby={blurred ? 'result-off' : undefined}
             disabled={!video || blurred}
             onClick={() => video && actions.onUseLastFrame(video.file)}
           >
             {t('result.lastFrame')}
-          </button>
-          <button type="button" onClick={() => actions.onUseSettings(prediction)}>
+          </Button>
+          <Button onClick={() => actions.onUseSettings(prediction)}>
             {t('result.useSettings')}
-          </button>
+          </Button>
           {!parts && (
-            <button type="button" disabled={busy} onClick={() => actions.onRunAgain(id)}>
+            <Button disabled={busy} onClick={() => actions.onRunAgain(id)}>
               {t('result.runAgain')}
-            </button>
+            </Button>
           )}
-          <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+          <Button className="danger" onClick={() => actions.onDelete(id)}>
             {t('result.delete')}
-          </button>
-          <button type="button" popoverTarget="result-more">
+          </Button>
+          <Button popoverTarget="result-more">
             {t('result.more')}
-          </button>
+          </Button>
           <div id="result-more" popover="auto" className="menu">
             {shown && (
               <>
@@ -205,8 +203,7 @@ function MenuItem(props: {
 }) {
   const { name, onClick, ...rest } = props;
   return (
-    <button
-      type="button"
+    <Button
       {...rest}
       onClick={({ currentTarget }) => {
         // The focus goes back to the button of the menu: a dialog that opens gives it back to that.
@@ -215,6 +212,6 @@ function MenuItem(props: {
       }}
     >
       {name}
-    </button>
+    </Button>
   );
 }

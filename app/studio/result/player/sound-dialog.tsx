@@ -4,6 +4,7 @@ import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
 import { downloadFile, useObjectUrl } from '../../../shared/browser';
 import { tagsToSave } from '../../../shared/saved-video';
+import { Button } from '../../../shared/button';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import { TaskStatus, useFileTask } from './file-task';
@@ -103,9 +104,9 @@ export function SoundDialog(props: {
           <button type="submit" className="primary" disabled={!audio}>
             {output ? t('result.download') : t('result.sound.add')}
           </button>
-          <button type="button" onClick={onClose}>
+          <Button onClick={onClose}>
             {t('result.cancel')}
-          </button>
+          </Button>
         </div>
       </form>
     </Modal>

@@ -7,6 +7,7 @@ import { Switch } from '../../../shared/fields';
 import { Problem } from '../../../shared/messages';
 import { blurReason } from '../../../shared/safety-text';
 import { Veil } from '../../../shared/veil';
+import { Button } from '../../../shared/button';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import { cutParts, openParts } from './cut-parts';
@@ -154,18 +155,17 @@ function Trimmer(props: {
       </p>
       <TaskStatus task={task} name={t('result.writing')} />
       <div className="actions">
-        <button
-          type="button"
+        <Button
           className="primary"
           // Nothing is left out of it, and nothing joined.
           disabled={busy || (isWhole && videos.length === 1)}
           onClick={save}
         >
           {t('result.keep')}
-        </button>
-        <button type="button" onClick={onClose}>
+        </Button>
+        <Button onClick={onClose}>
           {busy ? t('result.cancel') : t('result.close')}
-        </button>
+        </Button>
       </div>
     </>
   );
