@@ -1,10 +1,10 @@
 'use client';
 
 import { toKinoraError } from '../lib/contract';
+import { Button } from './shared/button';
 import { Problem } from './shared/messages';
 import { PageTitle } from './shared/page-title';
 import { TextPage } from './shared/text-page';
-import { Button } from './shared/button';
 import { t } from './texts';
 
 /** Shown in the place of a page that failed. A reload helps: a script that was not fetched is not asked for again. */
@@ -14,9 +14,7 @@ export default function ErrorPage({ error }: { error: Error }) {
       <PageTitle name="common.pageFailed" />
       <div className="panel" role="alert">
         <Problem error={toKinoraError(error).toRecord()}>
-          <Button onClick={() => window.location.reload()}>
-            {t('common.tryAgain')}
-          </Button>
+          <Button onClick={() => window.location.reload()}>{t('common.tryAgain')}</Button>
         </Problem>
       </div>
     </TextPage>

@@ -1,6 +1,6 @@
 'use client';
-import { Button } from '../shared/button';
 import { useRef, useState } from 'react';
+import { Button } from '../shared/button';
 
 /** The documentation is English. */
 const english = {

@@ -1,10 +1,10 @@
 'use client';
 
-import Link from 'next/link';
 import { type ReactNode, useEffect, useState } from 'react';
 import { flushSync } from 'react-dom';
 import { appPath } from '../../lib/contract';
 import { Picture } from '../shared/icons';
+import { linkTo } from '../shared/link';
 import { SiteHeader } from '../shared/site-header';
 import { type TextKey, t } from '../texts';
 import '../texts/en/help';
@@ -25,12 +25,6 @@ const sections = Object.entries(catalogue).map(([id, { title: _, ...texts }]) =>
   }),
 }));
 type Part = (typeof sections)[number]['parts'][number];
-
-const linkTo = (href: string) => (name: ReactNode) => (
-  <Link href={href} prefetch={false}>
-    {name}
-  </Link>
-);
 
 /** What the tags of the texts become. */
 const tags = {

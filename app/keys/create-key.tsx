@@ -1,7 +1,7 @@
-import Link from 'next/link';
-import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react';
-import { Choice, Switch } from '../shared/fields';
+import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { Button } from '../shared/button';
+import { Choice, Switch } from '../shared/fields';
+import { linkTo } from '../shared/link';
 import { t } from '../texts';
 import '../texts/en/keys';
 import type { CreatedKey } from './keys-state';
@@ -161,9 +161,7 @@ export function CreatedKeyPanel({ created, onDone }: { created: CreatedKey; onDo
         <Button className="primary" onClick={copy}>
           {t('keys.copy')}
         </Button>
-        <Button onClick={onDone}>
-          {t('keys.haveIt')}
-        </Button>
+        <Button onClick={onDone}>{t('keys.haveIt')}</Button>
         <span role="status" className="copied muted">
           {copied === 'yes' && t('keys.copied')}
           {copied === 'no' && t('keys.selected')}
@@ -172,7 +170,7 @@ export function CreatedKeyPanel({ created, onDone }: { created: CreatedKey; onDo
       {record.kind === 'worker' && (
         <p className="field-hint">
           {t.rich('keys.useToken', {
-            serve: (name) => <NextLink href="/serve">{name}</NextLink>,
+            serve: linkTo('/serve'),
             code: (command) => <code>{command}</code>,
           })}
         </p>
@@ -180,19 +178,11 @@ export function CreatedKeyPanel({ created, onDone }: { created: CreatedKey; onDo
       {record.kind === 'api' && (
         <p className="field-hint">
           {t.rich('keys.useKey', {
-            docs: (name) => <NextLink href="/docs">{name}</NextLink>,
+            docs: linkTo('/docs'),
             code: (header) => <code>{header}</code>,
           })}
         </p>
       )}
     </section>
-  );
-}
-
-function NextLink(props: { href: '/serve' | '/docs'; children: ReactNode }) {
-  return (
-    <Link href={props.href} prefetch={false}>
-      {props.children}
-    </Link>
   );
 }

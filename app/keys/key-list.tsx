@@ -1,7 +1,7 @@
 import type { ReactNode, RefObject } from 'react';
 import type { KeyRecord } from '../../lib/contract/v3';
-import { Fact } from '../shared/fact';
 import { Button } from '../shared/button';
+import { Fact } from '../shared/fact';
 import { t } from '../texts';
 import '../texts/en/keys';
 import { dayOf, isSession, kindNames, momentOf, permissionsOf, statusOf } from './keys-view';

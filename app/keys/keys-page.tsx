@@ -1,10 +1,10 @@
 'use client';
 
-import Link from 'next/link';
 import { type FormEvent, type RefObject, useEffect, useRef, useState } from 'react';
 import type { KeyRecord, ShareRecord, WorkerRecord } from '../../lib/contract/v3';
-import { SiteHeader } from '../shared/site-header';
 import { Button } from '../shared/button';
+import { Link } from '../shared/link';
+import { SiteHeader } from '../shared/site-header';
 import { type TextKey, t } from '../texts';
 import '../texts/en/keys';
 import { Confirmation } from '../models/modal';
@@ -191,7 +191,7 @@ function WorkersPanel({ workers }: { workers: readonly WorkerRecord[] }) {
       )}
       {lacksWorker(workers) && <p className="info">{t('keys.noWorker')}</p>}
       <p>
-        <Link className="button" href="/serve" prefetch={false}>
+        <Link className="button" href="/serve">
           {t('keys.serveHere')}
         </Link>
       </p>

@@ -1,7 +1,7 @@
 import { type ChangeEvent, type DragEvent, type ReactNode, useRef, useState } from 'react';
 import { type ErrorRecord, type LocalFile, toKinoraError } from '../../lib/contract';
-import { Problem } from '../shared/messages';
 import { Button } from '../shared/button';
+import { Problem } from '../shared/messages';
 import { t } from '../texts';
 import '../texts/en/models';
 import { readDropped, readPicked } from './local-files';

@@ -1,7 +1,7 @@
 import { type FormEvent, useState } from 'react';
 import type { ErrorRecord, LibrarySnapshot } from '../../lib/contract';
-import { describedBy, FieldNotes } from '../shared/fields';
 import { Button } from '../shared/button';
+import { describedBy, FieldNotes } from '../shared/fields';
 import { t } from '../texts';
 import '../texts/en/models';
 import { Outcome } from './outcome';
@@ -72,10 +72,7 @@ export function HubSetting(props: {
             {t('models.keepToken')}
           </button>
           {hasHubToken && (
-            <Button
-              disabled={props.doing !== undefined}
-              onClick={() => props.onToken(null)}
-            >
+            <Button disabled={props.doing !== undefined} onClick={() => props.onToken(null)}>
               {t('models.removeToken')}
             </Button>
           )}

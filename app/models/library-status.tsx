@@ -1,7 +1,7 @@
 import { getLibrary } from '../library';
 import type { LibraryState } from '../library-store';
-import { Problem } from '../shared/messages';
 import { Button } from '../shared/button';
+import { Problem } from '../shared/messages';
 import { t } from '../texts';
 import '../texts/en/models';
 
@@ -11,9 +11,7 @@ export function LibraryStatus({ library }: { library: LibraryState }) {
   if (library.status === 'ready') return null;
   return (
     <Problem error={library.error}>
-      <Button onClick={() => getLibrary().restart()}>
-        {t('common.tryAgain')}
-      </Button>
+      <Button onClick={() => getLibrary().restart()}>{t('common.tryAgain')}</Button>
     </Problem>
   );
 }

@@ -1,6 +1,6 @@
 import { useState } from 'react';
-import { Problem } from '../shared/messages';
 import { Button } from '../shared/button';
+import { Problem } from '../shared/messages';
 import { t } from '../texts';
 import '../texts/en/models';
 import type { GpuMemory } from './use-gpu-memory';

@@ -62,9 +62,7 @@ export function Modal(props: {
       {close !== null && (
         <div className="actions row">
           {buttons}
-          <Button onClick={onClose}>
-            {close}
-          </Button>
+          <Button onClick={onClose}>{close}</Button>
         </div>
       )}
     </dialog>
@@ -87,9 +85,7 @@ export function Confirmation(props: {
       <p>{props.children}</p>
       <div className="actions">
         {/* The harmless one first: it has the focus. */}
-        <Button onClick={props.onClose}>
-          {props.keep}
-        </Button>
+        <Button onClick={props.onClose}>{props.keep}</Button>
         <Button className="danger" onClick={props.onConfirm}>
           {props.action}
         </Button>

@@ -1,4 +1,3 @@
-import Link from 'next/link';
 import {
   demonstrationModel,
   type ErrorRecord,
@@ -9,6 +8,7 @@ import {
   type ModelEntry,
   type Precision,
 } from '../../lib/contract';
+import { Link } from '../shared/link';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';
 import { useId, useState } from 'react';
@@ -74,9 +74,7 @@ export function ModelCard(props: {
       <p className="prose muted">
         {manifestText(manifest.description)}{' '}
         {manifest.id === demonstrationModel && (
-          <Link href={`/models/${manifest.id}`} prefetch={false}>
-            {t('models.card')}
-          </Link>
+          <Link href={`/models/${manifest.id}`}>{t('models.card')}</Link>
         )}
       </p>
       <ModelFacts entry={entry} view={view} sharedChecker={sharedChecker} />

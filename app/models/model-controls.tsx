@@ -1,4 +1,3 @@
-import Link from 'next/link';
 import {
   adapterOffers,
   formatBytes,
@@ -9,6 +8,7 @@ import {
   type ModelEntry,
 } from '../../lib/contract';
 import { Button } from '../shared/button';
+import { Link } from '../shared/link';
 import { t } from '../texts';
 import '../texts/en/models';
 import type { ModelView } from './model-view';
@@ -47,7 +47,6 @@ export function ModelControls(props: {
       {status === 'ready' && (
         <Link
           className={`button${origin === 'bundled' ? '' : ' primary'}`}
-          prefetch={false}
           href={`/?model=${encodeURIComponent(id)}`}
         >
           {t('models.makeVideo')}
@@ -76,19 +75,12 @@ export function ModelControls(props: {
         </Button>
       )}
       {isStopped && (fetchable || isBundled(manifest)) && (
-        <Button
-          className="primary"
-          disabled={busy}
-          onClick={() => actions.resume(entry)}
-        >
+        <Button className="primary" disabled={busy} onClick={() => actions.resume(entry)}>
           {status === 'failed' ? t('common.tryAgain') : t('models.resume')}
         </Button>
       )}
       {(active || isStopped || isElsewhere) && (
-        <Button
-          disabled={isElsewhere}
-          onClick={() => actions.askRemoval({ kind: 'download', id })}
-        >
+        <Button disabled={isElsewhere} onClick={() => actions.askRemoval({ kind: 'download', id })}>
           {t('models.cancel')}
         </Button>
       )}

@@ -45,25 +45,16 @@ export function PartRow(props: {
         {steerable && (active || isStopped) && (
           <div className="actions small">
             {active && status !== 'verifying' && (
-              <Button
-                aria-label={t('models.pauseName', { name })}
-                onClick={props.onPause}
-              >
+              <Button aria-label={t('models.pauseName', { name })} onClick={props.onPause}>
                 {t('models.pause')}
               </Button>
             )}
             {isStopped && (
-              <Button
-                aria-label={t('models.resumeName', { name })}
-                onClick={props.onResume}
-              >
+              <Button aria-label={t('models.resumeName', { name })} onClick={props.onResume}>
                 {status === 'failed' ? t('common.tryAgain') : t('models.resume')}
               </Button>
             )}
-            <Button
-              aria-label={t('models.cancelName', { name })}
-              onClick={props.onCancel}
-            >
+            <Button aria-label={t('models.cancelName', { name })} onClick={props.onCancel}>
               {t('models.cancel')}
             </Button>
           </div>

@@ -31,9 +31,7 @@ export function StorageBar(props: {
       </p>
       {!persistent && (
         <div className="actions">
-          <Button onClick={props.onPersist}>
-            {t('models.askToKeep')}
-          </Button>
+          <Button onClick={props.onPersist}>{t('models.askToKeep')}</Button>
         </div>
       )}
       {props.children}

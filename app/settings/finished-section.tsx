@@ -4,12 +4,12 @@ import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract
 import { databaseError } from '../../lib/predictions/database';
 import { askToWrite, mayWrite, type VideoFolder } from '../../lib/predictions/video-folder';
 import { getRunner } from '../runner';
+import { Button } from '../shared/button';
 import { Switch } from '../shared/fields';
 import { changeFinished, type FinishedSettings, loadFinished } from '../shared/finished-settings';
 import { Problem } from '../shared/messages';
 import { hasNotifications } from '../shared/notification';
 import { playSound } from '../shared/sound';
-import { Button } from '../shared/button';
 import { t } from '../texts';
 import '../texts/en/settings';
 
@@ -113,11 +113,7 @@ function FolderField(props: {
           <Button onClick={onChoose}>
             {t(folder ? 'shared.anotherFolder' : 'settings.chooseFolder')}
           </Button>
-          {folder && (
-            <Button onClick={onStop}>
-              {t('settings.stopSaving')}
-            </Button>
-          )}
+          {folder && <Button onClick={onStop}>{t('settings.stopSaving')}</Button>}
         </div>
       )}
       {folder && !writable && <p className="field-error">{t('settings.folderAsksAgain')}</p>}

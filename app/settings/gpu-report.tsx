@@ -13,8 +13,8 @@ import { gpuLock } from '../../lib/predictions/locks';
 import { createWorkerClient } from '../../lib/predictions/worker-client';
 import { version } from '../../package.json';
 import { engine } from '../engine';
-import { Problem } from '../shared/messages';
 import { Button } from '../shared/button';
+import { Problem } from '../shared/messages';
 import { t } from '../texts';
 import '../texts/en/settings';
 

@@ -212,11 +212,7 @@ function StoredVideos(props: { onDelete: (work: () => Promise<void>) => void }) 
           </option>
         ))}
       </select>
-      <Button
-        className="danger"
-        disabled={chosen.length === 0}
-        onClick={() => setAsking(true)}
-      >
+      <Button className="danger" disabled={chosen.length === 0} onClick={() => setAsking(true)}>
         {t('settings.deleteVideos', { count: chosen.length })}
       </Button>
       {asking && (

@@ -1,8 +1,8 @@
 'use client';
 
 import { useState } from 'react';
-import { Button } from './button';
 import { t } from '../texts';
+import { Button } from './button';
 import { switchVersion, useAppOffers } from './installed-app';
 
 /** Buttons for the app as a whole, while there is something to offer: a new version, the installation. */

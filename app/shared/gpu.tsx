@@ -9,8 +9,8 @@ import {
   usualBackend,
 } from '../../lib/contract';
 import { engine } from '../engine';
-import { Button } from './button';
 import { errorTexts, t } from '../texts';
+import { Button } from './button';
 import { type DeviceSetting, getDevice } from './device';
 import { HelpLink } from './messages';
 
@@ -88,11 +88,7 @@ export function GpuBadge(props: {
   if (isEmulated(problem)) {
     return (
       <>
-        <Button
-          className="badge row min-0 muted text-m"
-          data-state={state}
-          popoverTarget={noteId}
-        >
+        <Button className="badge row min-0 muted text-m" data-state={state} popoverTarget={noteId}>
           <span>{text}</span>
         </Button>
         <GpuNotice error={problem} backend={backend}>
@@ -157,13 +153,9 @@ export function GpuActions(props: {
     <>
       {((backend === 'webgpu' && avoidedByCpu.includes(error.code)) ||
         (cpu && error.code === 'DEVICE_LOST')) && (
-        <Button onClick={onUseCpu}>
-          {t('shared.useCpu')}
-        </Button>
+        <Button onClick={onUseCpu}>{t('shared.useCpu')}</Button>
       )}
-      <Button onClick={onCheck}>
-        {t('shared.checkAgain')}
-      </Button>
+      <Button onClick={onCheck}>{t('shared.checkAgain')}</Button>
       {/* Where the clipboard is closed to the page, the button does not say that it was copied. */}
       <Button onClick={() => void copy().catch(() => setCopied(false))}>
         {copied ? t('shared.diagnosticsCopied') : t('shared.copyDiagnostics')}

@@ -1,7 +1,7 @@
 'use client';
 
-import Link from 'next/link';
 import { t } from '../texts';
+import { linkTo } from './link';
 import { TextPage } from './text-page';
 
 /** What stands where there is no page. */
@@ -11,11 +11,7 @@ export function NotFoundPage() {
       <article className="panel">
         <p>
           {t.rich('common.notFoundText', {
-            studio: (name) => (
-              <Link href="/" prefetch={false}>
-                {name}
-              </Link>
-            ),
+            studio: linkTo('/'),
           })}
         </p>
       </article>

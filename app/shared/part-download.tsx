@@ -11,8 +11,8 @@ import {
 import { getLibrary } from '../library';
 import { Licence } from '../models/licence';
 import { fractionOf } from '../models/model-view';
-import { Button } from './button';
 import { t } from '../texts';
+import { Button } from './button';
 import { Problem } from './messages';
 import { withTerms } from './terms-store';
 
@@ -70,9 +70,7 @@ export function PartDownload(props: {
       {problem && <Problem error={problem} />}
       <div className="actions small">
         {moving ? (
-          <Button onClick={cancel}>
-            {t('shared.cancelDownload')}
-          </Button>
+          <Button onClick={cancel}>{t('shared.cancelDownload')}</Button>
         ) : (
           <Button disabled={entry.elsewhere !== null} onClick={() => void download()}>
             {t('shared.downloadPart', {

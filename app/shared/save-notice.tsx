@@ -1,8 +1,8 @@
 'use client';
 
-import Link from 'next/link';
-import { Button } from './button';
 import { t } from '../texts';
+import { Button } from './button';
+import { Link } from './link';
 import { Problem } from './messages';
 import { setUnsaved, type UnsavedVideos } from './unsaved-videos';
 
@@ -15,12 +15,10 @@ export function SaveNotice({ ids, error, denied, retry }: UnsavedVideos) {
         <Button onClick={() => void retry()}>
           {t(denied ? 'shared.allowAndSave' : 'common.tryAgain')}
         </Button>
-        <Link className="button" href="/settings" prefetch={false}>
+        <Link className="button" href="/settings">
           {t('shared.anotherFolder')}
         </Link>
-        <Button onClick={() => setUnsaved(null)}>
-          {t('shared.close')}
-        </Button>
+        <Button onClick={() => setUnsaved(null)}>{t('shared.close')}</Button>
       </Problem>
     </div>
   );

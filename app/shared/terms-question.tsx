@@ -1,7 +1,7 @@
 import { termsVersion } from '../../lib/contract';
 import { Modal } from '../models/modal';
-import { Button } from './button';
 import { t } from '../texts';
+import { Button } from './button';
 import { Problem } from './messages';
 import { accept, decline, useTerms } from './terms-store';
 import { TermsText } from './terms-text';

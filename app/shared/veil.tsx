@@ -1,6 +1,6 @@
 import { type ReactNode, useId } from 'react';
-import { Button } from './button';
 import { t } from '../texts';
+import { Button } from './button';
 
 const shown = { video: 'shared.showVideo', preview: 'shared.showPreview' } as const;
 
@@ -27,11 +27,7 @@ export function Veil(props: {
       {reason !== null && (
         <div className="veil-cover">
           {blurred && <p id={id}>{reason}</p>}
-          <Button
-            className="small"
-            aria-describedby={blurred ? id : undefined}
-            onClick={onToggle}
-          >
+          <Button className="small" aria-describedby={blurred ? id : undefined} onClick={onToggle}>
             {blurred ? t(shown[what]) : t('shared.blurAgain')}
           </Button>
         </div>

@@ -1,8 +1,8 @@
 import { type Backend, type ModelEntry, type Size, sourcesFor } from '../../lib/contract';
+import { Button } from '../shared/button';
 import type { GpuState } from '../shared/gpu';
 import { LargerModel } from '../shared/model-field';
 import type { ModelList } from '../shared/use-models';
-import { Button } from '../shared/button';
 import { t } from '../texts';
 import '../texts/en/form';
 import { deviceSentence } from './first-run-text';
@@ -42,9 +42,7 @@ export function FirstRun(props: {
             <Button className="primary" onClick={onSample}>
               {t('form.trySample')}
             </Button>
-            <Button onClick={chooseImage}>
-              {t('form.choosePhoto')}
-            </Button>
+            <Button onClick={chooseImage}>{t('form.choosePhoto')}</Button>
           </div>
         )}
         <p>{t('form.firstText')}</p>

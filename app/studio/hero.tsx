@@ -1,8 +1,8 @@
 import { useRef, useState } from 'react';
 import { appPath, heroClipPath, heroPosterPath } from '../../lib/contract';
 import { useReducedMotion } from '../shared/browser';
-import { Picture } from '../shared/icons';
 import { Button } from '../shared/button';
+import { Picture } from '../shared/icons';
 import { t } from '../texts';
 import '../texts/en/form';
 

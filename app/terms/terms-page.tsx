@@ -1,11 +1,11 @@
 'use client';
 
 import { termsVersion } from '../../lib/contract';
+import { Button } from '../shared/button';
 import { Problem } from '../shared/messages';
 import { accept, useTerms } from '../shared/terms-store';
 import { TermsText } from '../shared/terms-text';
 import { TextPage } from '../shared/text-page';
-import { Button } from '../shared/button';
 import { t } from '../texts';
 import { formatDate } from '../texts/format';
 

@@ -1,8 +1,8 @@
 import { parameterRanges, resolveSeed } from '../../../lib/contract';
+import { Button } from '../../shared/button';
 import { CheckerDownload, useChecker } from '../../shared/checker';
 import { BackendField, describedBy, FieldNotes, MemoryField, Switch } from '../../shared/fields';
 import { DiceIcon } from '../../shared/icons';
-import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { useFields } from './form-context';

@@ -1,5 +1,4 @@
-import Link from 'next/link';
-import { type ReactNode, useState } from 'react';
+import { useState } from 'react';
 import {
   type ErrorRecord,
   type LoraEntry,
@@ -11,10 +10,11 @@ import {
 import { CopyButton } from '../../docs/copy-button';
 import { Modal } from '../../models/modal';
 import { downloadFile } from '../../shared/browser';
+import { Button } from '../../shared/button';
+import { linkTo } from '../../shared/link';
 import { ProblemAlert } from '../../shared/messages';
 import { hasServer } from '../../shared/server';
 import { pickModel, useModels } from '../../shared/use-models';
-import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/code';
 import type { ChosenImage, FormState, ImageName } from './form-state';
@@ -25,12 +25,6 @@ import {
   isFramed,
   requestCode,
 } from './request-code';
-
-const linkTo = (href: string) => (name: ReactNode) => (
-  <Link href={href} prefetch={false}>
-    {name}
-  </Link>
-);
 
 /** The form as code, in the language of one's choice. */
 export function CodeDialog(props: {
@@ -84,11 +78,7 @@ export function CodeDialog(props: {
         text={text}
       />
       {framed.map(({ which, image }) => (
-        <Button
-          key={which}
-          disabled={saving}
-          onClick={() => void saveFramed(image, which)}
-        >
+        <Button key={which} disabled={saving} onClick={() => void saveFramed(image, which)}>
           {t(which === 'image' ? 'code.saveFramed' : 'code.saveFramedEnd')}
         </Button>
       ))}

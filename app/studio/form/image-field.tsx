@@ -1,9 +1,9 @@
 import { type ChangeEvent, lazy, Suspense, useRef } from 'react';
 import { nativeSizeOf, sizeInPixels } from '../../../lib/contract';
 import { useObjectUrl } from '../../shared/browser';
+import { Button } from '../../shared/button';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { ImageIcon } from '../../shared/icons';
-import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { useFields } from './form-context';

@@ -1,4 +1,3 @@
-import Link from 'next/link';
 import { useRef } from 'react';
 import {
   addedSentences,
@@ -8,10 +7,11 @@ import {
 } from '../../../lib/contract';
 import { useLibrary } from '../../library';
 import { typeInto, useNow } from '../../shared/browser';
+import { Button } from '../../shared/button';
 import { CloseIcon } from '../../shared/icons';
+import { linkTo } from '../../shared/link';
 import { LiveText, Problem } from '../../shared/messages';
 import { PartDownload } from '../../shared/part-download';
-import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import '../../texts/en/improve';
@@ -50,11 +50,7 @@ function LanguageModelOffer({ improve, busy }: { improve: Improve; busy: boolean
       {tool && (
         <PartDownload entry={tool} component="language_model" name={tool.manifest.name}>
           {t.rich('improve.otherLanguageModels', {
-            models: (name) => (
-              <Link href="/models#optimiser" prefetch={false}>
-                {name}
-              </Link>
-            ),
+            models: linkTo('/models#optimiser'),
           })}
         </PartDownload>
       )}
@@ -64,9 +60,7 @@ function LanguageModelOffer({ improve, busy }: { improve: Improve; busy: boolean
             {t('improve.improveNow')}
           </Button>
         )}
-        <Button onClick={improve.cancel}>
-          {t('shared.notNow')}
-        </Button>
+        <Button onClick={improve.cancel}>{t('shared.notNow')}</Button>
       </div>
     </section>
   );
@@ -96,9 +90,7 @@ function Writing(props: {
       <progress aria-label={t('improve.improving')} />
       {text && <p className="draft muted break">{text}</p>}
       <div className="actions small">
-        <Button onClick={onCancel}>
-          {t('improve.cancel')}
-        </Button>
+        <Button onClick={onCancel}>{t('improve.cancel')}</Button>
       </div>
     </section>
   );
@@ -127,21 +119,13 @@ function Outcome(props: { values: FormValues; improve: Improve; busy: boolean })
         </>
       )}
       <div className="actions small">
-        {optimization && (
-          <Button onClick={undo}>
-            {t('form.undo')}
-          </Button>
-        )}
+        {optimization && <Button onClick={undo}>{t('form.undo')}</Button>}
         {ended && ranOutOfTime(ended) && (
           <Button disabled={busy} onClick={waitLonger}>
             {t('improve.waitLonger', { time: formatTime(improveLimits.longer / 1000) })}
           </Button>
         )}
-        {!optimization && (
-          <Button onClick={cancel}>
-            {t('shared.close')}
-          </Button>
-        )}
+        {!optimization && <Button onClick={cancel}>{t('shared.close')}</Button>}
       </div>
     </section>
   );

@@ -1,9 +1,9 @@
-import Link from 'next/link';
 import { type ChangeEvent, useRef } from 'react';
 import { groupPairs, type ModelEntry, maxLoras } from '../../../lib/contract';
+import { Button } from '../../shared/button';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { ArrowIcon, CloseIcon } from '../../shared/icons';
-import { Button } from '../../shared/button';
+import { Link, linkTo } from '../../shared/link';
 import { errorTexts, t } from '../../texts';
 import '../../texts/en/form';
 import { exampleLoraOf } from './examples';
@@ -71,13 +71,7 @@ export function LoraField() {
       {offered.length > 0 && (
         <p className="words">
           {offered.map(({ name, label, use }) => (
-            <Button
-              key={label}
-              className="word"
-              disabled={full}
-              aria-label={label}
-              onClick={use}
-            >
+            <Button key={label} className="word" disabled={full} aria-label={label} onClick={use}>
               + {name.replace(/\.safetensors$/, '')}
             </Button>
           ))}
@@ -93,20 +87,12 @@ export function LoraField() {
         tabIndex={-1}
         onChange={choose}
       />
-      <Button
-        className="quiet"
-        disabled={full}
-        onClick={() => input.current?.click()}
-      >
+      <Button className="quiet" disabled={full} onClick={() => input.current?.click()}>
         {t('form.addLora')}
       </Button>
       <p className="field-hint">
         {t.rich('form.loraHint', {
-          library: (name) => (
-            <Link href="/models#loras" prefetch={false}>
-              {name}
-            </Link>
-          ),
+          library: linkTo('/models#loras'),
         })}
       </p>
     </fieldset>
@@ -203,15 +189,11 @@ function LoraRow(props: {
         <p className="words">
           {fitting.map(({ manifest: model, ready }) =>
             ready ? (
-              <Button
-                key={model.id}
-                className="word"
-                onClick={() => set({ model: model.id })}
-              >
+              <Button key={model.id} className="word" onClick={() => set({ model: model.id })}>
                 {t('form.useModel', { name: model.name })}
               </Button>
             ) : (
-              <Link key={model.id} href={`/models#${model.id}`} prefetch={false}>
+              <Link key={model.id} href={`/models#${model.id}`}>
                 {t('form.getModel', { name: model.name })}
               </Link>
             ),

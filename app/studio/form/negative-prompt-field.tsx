@@ -1,6 +1,6 @@
 import { typeInto } from '../../shared/browser';
-import { FieldNotes } from '../../shared/fields';
 import { Button } from '../../shared/button';
+import { FieldNotes } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { useFields } from './form-context';

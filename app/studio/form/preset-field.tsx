@@ -1,8 +1,8 @@
 import { type KeyboardEvent, useState } from 'react';
 import { type ErrorRecord, toKinoraError } from '../../../lib/contract';
+import { Button } from '../../shared/button';
 import { CloseIcon } from '../../shared/icons';
 import { Problem } from '../../shared/messages';
-import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { type Data, loadData, useStored } from '../use-data';

@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { appPath } from '../../../lib/contract';
-import { Picture } from '../../shared/icons';
 import { Button } from '../../shared/button';
+import { Picture } from '../../shared/icons';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { loadData } from '../use-data';

@@ -1,7 +1,7 @@
 import { type Dispatch, type ReactNode, useEffect, useRef } from 'react';
 import { useObjectUrl } from '../../shared/browser';
-import { Picture } from '../../shared/icons';
 import { Button } from '../../shared/button';
+import { Picture } from '../../shared/icons';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import type { FormAction, FormState } from './form-state';
@@ -23,12 +23,8 @@ export function ReplacedNotice(props: {
       content={last}
       imageText={(name) => t('form.replaced.image', { name })}
     >
-      <Button onClick={() => change({ type: 'undone', values, files })}>
-        {t('form.undo')}
-      </Button>
-      <Button onClick={() => change({ type: 'replacementsKept' })}>
-        {t('shared.close')}
-      </Button>
+      <Button onClick={() => change({ type: 'undone', values, files })}>{t('form.undo')}</Button>
+      <Button onClick={() => change({ type: 'replacementsKept' })}>{t('shared.close')}</Button>
     </Notice>
   );
 }
@@ -53,9 +49,7 @@ export function SharedQuestion({ shared, content }: { shared: SharedFiles; conte
         <Button className="primary" onClick={shared.use}>
           {t('form.shared.use')}
         </Button>
-        <Button onClick={shared.discard}>
-          {t('form.shared.discard')}
-        </Button>
+        <Button onClick={shared.discard}>{t('form.shared.discard')}</Button>
       </Notice>
     </div>
   );

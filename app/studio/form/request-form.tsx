@@ -1,8 +1,9 @@
-import { type Dispatch, lazy, memo, Suspense, useEffect, useState } from 'react';
+import { type Dispatch, memo, useEffect, useState } from 'react';
+import { Button } from '../../shared/button';
+import { later } from '../../shared/later';
 import { Problem, ProblemAlert } from '../../shared/messages';
 import { ModelField } from '../../shared/model-field';
 import { pickModel } from '../../shared/use-models';
-import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { chosenSwitches, formatBytes, formatOfFile, parameterRanges } from '../../../lib/contract';
@@ -29,20 +30,12 @@ import { chosenOptions, runOfForm, samplingOf } from './sampling';
 import type { FieldErrors, shownErrors } from './validation';
 
 // They follow from what came from elsewhere.
-const ReplacedNotice = lazy(async () => ({
-  default: (await import('./replaced-notice')).ReplacedNotice,
-}));
-const SharedQuestion = lazy(async () => ({
-  default: (await import('./replaced-notice')).SharedQuestion,
-}));
+const ReplacedNotice = later(async () => (await import('./replaced-notice')).ReplacedNotice);
+const SharedQuestion = later(async () => (await import('./replaced-notice')).SharedQuestion);
 
 // They are unfolded by what a person does.
-const VariationsField = lazy(async () => ({
-  default: (await import('./variations-field')).VariationsField,
-}));
-const AdvancedFields = lazy(async () => ({
-  default: (await import('./advanced-fields')).AdvancedFields,
-}));
+const VariationsField = later(async () => (await import('./variations-field')).VariationsField);
+const AdvancedFields = later(async () => (await import('./advanced-fields')).AdvancedFields);
 
 /** All settings of a video, and the Generate button. */
 export const RequestForm = memo(function RequestForm() {
@@ -77,16 +70,8 @@ export const RequestForm = memo(function RequestForm() {
       >
         <div className="request-fields stack gap-20 relative">
           <div role="status" className="notice">
-            {shared.files.length > 0 && (
-              <Suspense>
-                <SharedQuestion shared={shared} content={form} />
-              </Suspense>
-            )}
-            {replaced && (
-              <Suspense>
-                <ReplacedNotice last={replaced} change={change} />
-              </Suspense>
-            )}
+            {shared.files.length > 0 && <SharedQuestion shared={shared} content={form} />}
+            {replaced && <ReplacedNotice last={replaced} change={change} />}
           </div>
           <ImageField name="image" />
           <ImageField name="lastImage" />
@@ -118,19 +103,11 @@ export const RequestForm = memo(function RequestForm() {
           </NumberField>
           <details className="more">
             <summary>{t('form.advanced')}</summary>
-            {acted && (
-              <Suspense>
-                <AdvancedFields />
-              </Suspense>
-            )}
+            {acted && <AdvancedFields />}
           </details>
           <details className="more">
             <summary>{t('form.variations')}</summary>
-            {acted && (
-              <Suspense>
-                <VariationsField />
-              </Suspense>
-            )}
+            {acted && <VariationsField />}
           </details>
           <CodeButton />
         </div>
@@ -170,7 +147,7 @@ function useModelDefaults(
 }
 
 /** Few people need it, so it is no part of the page's first script. */
-const CodeDialog = lazy(async () => ({ default: (await import('./code-dialog')).CodeDialog }));
+const CodeDialog = later(async () => (await import('./code-dialog')).CodeDialog);
 
 /** The button that shows the form as code, with its dialog. */
 function CodeButton() {
@@ -182,14 +159,12 @@ function CodeButton() {
         {t('form.copyAsCode')}
       </Button>
       {open && (
-        <Suspense>
-          <CodeDialog
-            options={chosenOptions(model, values)}
-            form={{ ...form, values: { ...values, model: model?.manifest.id ?? '' } }}
-            library={models.status === 'ready' ? models.loras : []}
-            onClose={() => setOpen(false)}
-          />
-        </Suspense>
+        <CodeDialog
+          options={chosenOptions(model, values)}
+          form={{ ...form, values: { ...values, model: model?.manifest.id ?? '' } }}
+          library={models.status === 'ready' ? models.loras : []}
+          onClose={() => setOpen(false)}
+        />
       )}
     </>
   );

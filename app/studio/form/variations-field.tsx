@@ -1,6 +1,6 @@
 import { useState } from 'react';
-import { describedBy, FieldNotes } from '../../shared/fields';
 import { Button } from '../../shared/button';
+import { describedBy, FieldNotes } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { useFields } from './form-context';

@@ -1,9 +1,9 @@
 import { type MouseEvent, memo, type RefCallback, useEffect, useId, useState } from 'react';
 import { formatSize, type Prediction } from '../../../lib/contract';
 import { getRunner } from '../../runner';
+import { Button } from '../../shared/button';
 import { ExpandIcon, Picture, StarIcon } from '../../shared/icons';
 import { blurReason, isInputFlagged } from '../../shared/safety-text';
-import { Button } from '../../shared/button';
 import { errorTexts, t } from '../../texts';
 import '../../texts/en/gallery';
 import '../../texts/en/result';

@@ -1,12 +1,11 @@
 import { Button } from '../../shared/button';
+import { later } from '../../shared/later';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import '../videos.css';
 import {
-  lazy,
   memo,
   type RefObject,
-  Suspense,
   useDeferredValue,
   useEffect,
   useMemo,
@@ -33,7 +32,7 @@ import { Toolbar } from './toolbar';
 import type { Deletion } from './use-deletions';
 import { type Grid, useGrid } from './use-grid';
 
-const Viewer = lazy(async () => ({ default: (await import('./viewer')).Viewer }));
+const Viewer = later(async () => (await import('./viewer')).Viewer);
 
 interface GalleryProps {
   readonly shownId: string | null;
@@ -191,21 +190,19 @@ const GalleryList = memo(function GalleryList(
         })}
       </ul>
       {viewed !== null && (
-        <Suspense>
-          <Viewer
-            videos={shown.filter(isCompleted)}
-            id={viewed}
-            onMove={setViewed}
-            onClose={() => {
-              setViewed(null);
-              focusCard(viewed);
-            }}
-            onShow={(id) => {
-              setViewed(null);
-              actions.onShow(id);
-            }}
-          />
-        </Suspense>
+        <Viewer
+          videos={shown.filter(isCompleted)}
+          id={viewed}
+          onMove={setViewed}
+          onClose={() => {
+            setViewed(null);
+            focusCard(viewed);
+          }}
+          onShow={(id) => {
+            setViewed(null);
+            actions.onShow(id);
+          }}
+        />
       )}
     </section>
   );

@@ -1,4 +1,4 @@
-import { lazy, Suspense, useState } from 'react';
+import { useState } from 'react';
 import {
   type Completed,
   type ErrorRecord,
@@ -7,8 +7,9 @@ import {
 } from '../../../lib/contract';
 import { getRunner } from '../../runner';
 import { downloadFile } from '../../shared/browser';
-import { ProblemAlert } from '../../shared/messages';
 import { Button } from '../../shared/button';
+import { later } from '../../shared/later';
+import { ProblemAlert } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import type { PredictionStore } from '../../../lib/predictions/store';
@@ -17,9 +18,9 @@ import { videoToSave } from '../../shared/saved-video';
 import { videoName } from '../result/video-name';
 import { TagsDialog } from './tags-dialog';
 
-const CompareDialog = lazy(async () => ({
-  default: (await import('../result/player/compare-dialog')).CompareDialog,
-}));
+const CompareDialog = later(
+  async () => (await import('../result/player/compare-dialog')).CompareDialog,
+);
 
 type ZipState =
   | { readonly status: 'idle' }
@@ -86,9 +87,7 @@ export function SelectionBar(props: {
       </div>
       {dialog === 'tags' && <TagsDialog predictions={selected} known={knownTags} onClose={close} />}
       {dialog === 'compare' && first && second && (
-        <Suspense>
-          <CompareDialog first={first} second={second} onClose={close} />
-        </Suspense>
+        <CompareDialog first={first} second={second} onClose={close} />
       )}
       {zip.status === 'failed' && <ProblemAlert error={zip.error} />}
     </>

@@ -1,7 +1,7 @@
 import { type Dispatch, useId, useState } from 'react';
 import { type Prediction, type Size, sizes } from '../../../lib/contract';
-import { Switch } from '../../shared/fields';
 import { Button } from '../../shared/button';
+import { Switch } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import {

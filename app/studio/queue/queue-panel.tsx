@@ -1,17 +1,17 @@
 import { useLiveQuery } from 'dexie-react-hooks';
-import Link from 'next/link';
 import { useEffect, useEffectEvent, useRef, useState } from 'react';
 import type { Prediction } from '../../../lib/contract';
 import type { Queue, QueuePause } from '../../../lib/predictions/queue';
 import type { RunState } from '../../../lib/predictions/run-state';
 import { getQueue, getRunner } from '../../runner';
+import { Button } from '../../shared/button';
 import type { GpuState } from '../../shared/gpu';
+import { Link } from '../../shared/link';
 import { LiveText, Problem } from '../../shared/messages';
 import { percentDone } from '../../shared/run-progress';
 import { useRunningJobs } from '../../shared/running-job';
 import { jobText } from '../../shared/running-jobs';
 import type { ModelList } from '../../shared/use-models';
-import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/queue';
 import '../../texts/en/studio';
@@ -92,10 +92,7 @@ export function QueuePanel(props: {
         </div>
         <div className="actions">
           {rows.length > 0 && pause && (
-            <Button
-              className="primary"
-              onClick={() => void change((queue) => queue.unpause())}
-            >
+            <Button className="primary" onClick={() => void change((queue) => queue.unpause())}>
               {t('queue.runAll')}
             </Button>
           )}
@@ -105,10 +102,7 @@ export function QueuePanel(props: {
             </Button>
           )}
           {rows.length > 1 && (
-            <Button
-              className="danger"
-              onClick={() => remove(rows.map(({ id }) => id))}
-            >
+            <Button className="danger" onClick={() => remove(rows.map(({ id }) => id))}>
               {t('queue.removeAll')}
             </Button>
           )}
@@ -130,9 +124,7 @@ export function QueuePanel(props: {
           {apiJob && (
             <li className="queue-row stack ruled on-surface" data-mark="api">
               <span className="queue-mark on-wash text-s">{t('queue.api')}</span>
-              <Link href="/serve" prefetch={false}>
-                {jobText(apiJob)}
-              </Link>
+              <Link href="/serve">{jobText(apiJob)}</Link>
             </li>
           )}
           {working.map((prediction) => (

@@ -9,8 +9,8 @@ import {
 import { resolveSampling, storedModel } from '../../../lib/pipeline/profiles';
 import type { Waiting } from '../../../lib/predictions/store';
 import { useObjectUrl } from '../../shared/browser';
-import { Picture } from '../../shared/icons';
 import { Button } from '../../shared/button';
+import { Picture } from '../../shared/icons';
 import { t } from '../../texts';
 import '../../texts/en/queue';
 import { loraText } from '../result/video-facts';

@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect, useRef } from 'react';
 import type { Prediction } from '../../../lib/contract';
-import { Problem } from '../../shared/messages';
 import { Button } from '../../shared/button';
+import { Problem } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/result';
 import type { PredictionActions } from './result-card';
@@ -38,16 +38,10 @@ export function FailedCard(props: {
       <UnsavedVideo prediction={prediction} />
       <p className="break">{parameters.prompt}</p>
       <div className="actions">
-        <Button
-          className="primary"
-          disabled={busy}
-          onClick={() => actions.onRunAgain(id)}
-        >
+        <Button className="primary" disabled={busy} onClick={() => actions.onRunAgain(id)}>
           {t('result.runAgain')}
         </Button>
-        <Button onClick={() => actions.onUseSettings(prediction)}>
-          {t('result.useSettings')}
-        </Button>
+        <Button onClick={() => actions.onUseSettings(prediction)}>{t('result.useSettings')}</Button>
         <Button className="danger" onClick={() => actions.onDelete(id)}>
           {t('result.delete')}
         </Button>

@@ -12,12 +12,12 @@ import {
   type PromptOptimization,
 } from '../../../lib/contract';
 import { showOpened, useObjectUrl, useReducedMotion } from '../../shared/browser';
+import { Button } from '../../shared/button';
 import { Fact } from '../../shared/fact';
 import { Problem, ProblemAlert } from '../../shared/messages';
 import { memoryUseText } from '../../shared/run-progress';
 import { blurReason } from '../../shared/safety-text';
 import { Veil } from '../../shared/veil';
-import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/improve';
 import '../../texts/en/result';
@@ -145,12 +145,9 @@ export function ResultCard(props: {
             {parameters.negative_prompt && (
               <Fact name={t('result.settings.negativePrompt')}>{parameters.negative_prompt}</Fact>
             )}
-            <div>
-              <dt>{t('result.seed')}</dt>
-              <dd>
-                <SeedButton seed={result.seed} />
-              </dd>
-            </div>
+            <Fact name={t('result.seed')}>
+              <SeedButton seed={result.seed} />
+            </Fact>
             {result.timings.total > 0 && (
               <Fact name={t('result.timeTaken')}>
                 {result.resumes ? t('result.sinceResumed', { time }) : time}

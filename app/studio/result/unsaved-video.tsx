@@ -1,8 +1,8 @@
 import type { Prediction } from '../../../lib/contract';
 import { getRunner } from '../../runner';
 import { downloadFile } from '../../shared/browser';
-import { videoToSave } from '../../shared/saved-video';
 import { Button } from '../../shared/button';
+import { videoToSave } from '../../shared/saved-video';
 import { t } from '../../texts';
 import '../../texts/en/result';
 import { videoName } from './video-name';

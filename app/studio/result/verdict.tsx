@@ -8,10 +8,10 @@ import {
 } from '../../../lib/contract';
 import { getRunner } from '../../runner';
 import { showOpened } from '../../shared/browser';
+import { Button } from '../../shared/button';
 import { CheckerDownload, useChecker } from '../../shared/checker';
 import { Problem } from '../../shared/messages';
 import { verdictText } from '../../shared/safety-text';
-import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/run';
 
@@ -81,9 +81,7 @@ export function Verdict(props: {
         <>
           <progress aria-label={t('run.checking')} />
           <div className="actions">
-            <Button onClick={() => checking.abort()}>
-              {t('run.cancelCheck')}
-            </Button>
+            <Button onClick={() => checking.abort()}>{t('run.cancelCheck')}</Button>
           </div>
         </>
       )}

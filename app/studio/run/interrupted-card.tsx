@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'react';
 import type { ErrorCode, ErrorRecord } from '../../../lib/contract';
-import { Problem, ProblemAlert } from '../../shared/messages';
 import { Button } from '../../shared/button';
+import { Problem, ProblemAlert } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/run';
 import type { PredictionActions } from '../result/result-card';
@@ -50,11 +50,7 @@ export function InterruptedCard(props: {
           {interruptionTitle(prediction)}
         </h2>
         <div className="actions">
-          <Button
-            className="primary"
-            disabled={busy}
-            onClick={() => actions.onResume(id)}
-          >
+          <Button className="primary" disabled={busy} onClick={() => actions.onResume(id)}>
             {t('run.resume')}
           </Button>
           {cpu && withoutGpu.includes(error.code) && (
@@ -67,9 +63,7 @@ export function InterruptedCard(props: {
               {t('run.finishEarly')}
             </Button>
           )}
-          <Button onClick={() => actions.onUseSettings(prediction)}>
-            {t('run.useSettings')}
-          </Button>
+          <Button onClick={() => actions.onUseSettings(prediction)}>{t('run.useSettings')}</Button>
           <Button className="danger" onClick={() => actions.onDelete(id)}>
             {t('run.delete')}
           </Button>

@@ -7,11 +7,12 @@ import {
 } from '../../../lib/predictions/run-state';
 import { getQueue, getRunner } from '../../runner';
 import { showOpened, useNow } from '../../shared/browser';
+import { Button } from '../../shared/button';
+import { Fact } from '../../shared/fact';
 import { LiveText } from '../../shared/messages';
 import { memoryPlanText } from '../../shared/run-progress';
 import { RunStage } from '../../shared/run-stage';
 import { twoDigits } from '../../shared/safety-text';
-import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/run';
 import { formatTime } from '../../texts/format';
@@ -48,26 +49,17 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
         </h2>
         <div className="actions run-actions">
           {running && run.progress.tuning && ending === null && (
-            <Button
-              title={t('run.skipTuningTitle')}
-              onClick={() => order(runner.skipTuning())}
-            >
+            <Button title={t('run.skipTuningTitle')} onClick={() => order(runner.skipTuning())}>
               {t('shared.skip')}
             </Button>
           )}
           {stepping && run.progress.checkpointProblem?.problem !== 'unsaved' && (
-            <Button
-              title={t('run.pauseTitle')}
-              onClick={() => order(getQueue().pauseRun())}
-            >
+            <Button title={t('run.pauseTitle')} onClick={() => order(getQueue().pauseRun())}>
               {t('run.pause')}
             </Button>
           )}
           {stepping && (
-            <Button
-              title={t('run.finishTitle')}
-              onClick={() => order(runner.finishEarly())}
-            >
+            <Button title={t('run.finishTitle')} onClick={() => order(runner.finishEarly())}>
               {t('run.finishEarly')}
             </Button>
           )}
@@ -120,9 +112,7 @@ function InputNotice({ check }: { check: RunProgress['inputCheck'] }) {
           ? t.rich('run.imageCheckFailed', { strong })
           : t.rich('run.imageFlagged', { strong, score: twoDigits(check.score) })}
       </p>
-      <Button onClick={() => getRunner().cancel()}>
-        {t('run.cancelVideo')}
-      </Button>
+      <Button onClick={() => getRunner().cancel()}>{t('run.cancelVideo')}</Button>
     </div>
   );
 }
@@ -143,22 +133,15 @@ function Details(props: {
         pictures={<RunPictures prediction={prediction} />}
       />
       <dl className="facts">
-        <div>
-          <dt>{t('run.elapsed')}</dt>
-          <dd>{startedAt === null ? '–' : formatTime((now - startedAt) / 1000)}</dd>
-        </div>
-        <div>
-          <dt>{t('run.remaining')}</dt>
-          <dd>
-            {secondsRemaining === null
-              ? '–'
-              : t('run.about', { time: formatTime(secondsRemaining) })}
-          </dd>
-        </div>
-        <div>
-          <dt>{t('run.perStep')}</dt>
-          <dd>{secondsPerStep === null ? '–' : formatTime(secondsPerStep, true)}</dd>
-        </div>
+        <Fact name={t('run.elapsed')}>
+          {startedAt === null ? '–' : formatTime((now - startedAt) / 1000)}
+        </Fact>
+        <Fact name={t('run.remaining')}>
+          {secondsRemaining === null ? '–' : t('run.about', { time: formatTime(secondsRemaining) })}
+        </Fact>
+        <Fact name={t('run.perStep')}>
+          {secondsPerStep === null ? '–' : formatTime(secondsPerStep, true)}
+        </Fact>
       </dl>
     </>
   );

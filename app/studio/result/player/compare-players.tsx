@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState } from 'react';
 import type { Completed } from '../../../../lib/contract';
 import { useObjectUrl } from '../../../shared/browser';
+import { Button } from '../../../shared/button';
 import { Problem } from '../../../shared/messages';
 import { blurReason } from '../../../shared/safety-text';
 import { Veil } from '../../../shared/veil';
-import { Button } from '../../../shared/button';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import { useVideo } from '../use-video';

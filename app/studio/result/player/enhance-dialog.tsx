@@ -10,9 +10,9 @@ import {
 } from '../../../../lib/contract';
 import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
+import { Button } from '../../../shared/button';
 import { Switch } from '../../../shared/fields';
 import { FinisherDownload } from '../../../shared/finisher';
-import { Button } from '../../../shared/button';
 import { t } from '../../../texts';
 import '../../../texts/en/form';
 import '../../../texts/en/result';

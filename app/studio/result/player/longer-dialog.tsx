@@ -7,9 +7,9 @@ import {
 } from '../../../../lib/contract';
 import { endOf } from '../../../../lib/predictions/saved-runs';
 import { Modal } from '../../../models/modal';
+import { Button } from '../../../shared/button';
 import { Switch } from '../../../shared/fields';
 import { loadModels } from '../../../shared/use-models';
-import { Button } from '../../../shared/button';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 
@@ -96,9 +96,7 @@ export function LongerDialog(props: {
           <button type="submit" className="primary" disabled={!motion || prompt.trim() === ''}>
             {t('result.continue')}
           </button>
-          <Button onClick={onClose}>
-            {t('result.cancel')}
-          </Button>
+          <Button onClick={onClose}>{t('result.cancel')}</Button>
         </div>
       </form>
     </Modal>

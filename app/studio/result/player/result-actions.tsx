@@ -4,10 +4,10 @@ import { type Completed, type ErrorRecord, toKinoraError } from '../../../../lib
 import { chainOf } from '../../../../lib/predictions/continuation';
 import { getRunner } from '../../../runner';
 import { downloadFile } from '../../../shared/browser';
+import { Button } from '../../../shared/button';
 import { loadFinished } from '../../../shared/finished-settings';
 import { ProblemAlert } from '../../../shared/messages';
 import { videoToSave } from '../../../shared/saved-video';
-import { Button } from '../../../shared/button';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import type { PredictionActions } from '../result-card';
@@ -103,9 +103,7 @@ export function ResultActions(props: {
           <Button className="danger" onClick={() => actions.onDelete(id)}>
             {t('result.delete')}
           </Button>
-          <Button popoverTarget="result-more">
-            {t('result.more')}
-          </Button>
+          <Button popoverTarget="result-more">{t('result.more')}</Button>
           <div id="result-more" popover="auto" className="menu">
             {shown && (
               <>

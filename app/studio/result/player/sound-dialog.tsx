@@ -3,8 +3,8 @@ import type { Completed } from '../../../../lib/contract';
 import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
 import { downloadFile, useObjectUrl } from '../../../shared/browser';
-import { tagsToSave } from '../../../shared/saved-video';
 import { Button } from '../../../shared/button';
+import { tagsToSave } from '../../../shared/saved-video';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import { TaskStatus, useFileTask } from './file-task';
@@ -104,9 +104,7 @@ export function SoundDialog(props: {
           <button type="submit" className="primary" disabled={!audio}>
             {output ? t('result.download') : t('result.sound.add')}
           </button>
-          <Button onClick={onClose}>
-            {t('result.cancel')}
-          </Button>
+          <Button onClick={onClose}>{t('result.cancel')}</Button>
         </div>
       </form>
     </Modal>

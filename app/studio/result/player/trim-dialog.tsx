@@ -3,11 +3,11 @@ import type { Completed } from '../../../../lib/contract';
 import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
 import { useObjectUrl } from '../../../shared/browser';
+import { Button } from '../../../shared/button';
 import { Switch } from '../../../shared/fields';
 import { Problem } from '../../../shared/messages';
 import { blurReason } from '../../../shared/safety-text';
 import { Veil } from '../../../shared/veil';
-import { Button } from '../../../shared/button';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import { cutParts, openParts } from './cut-parts';
@@ -163,9 +163,7 @@ function Trimmer(props: {
         >
           {t('result.keep')}
         </Button>
-        <Button onClick={onClose}>
-          {busy ? t('result.cancel') : t('result.close')}
-        </Button>
+        <Button onClick={onClose}>{busy ? t('result.cancel') : t('result.close')}</Button>
       </div>
     </>
   );
