@@ -1,6 +1,6 @@
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { Button } from '../shared/button';
-import { Choice, Switch } from '../shared/fields';
+import { ChoiceField, Select, Switch } from '../shared/fields';
 import { linkTo } from '../shared/link';
 import { t } from '../texts';
 import '../texts/en/keys';
@@ -27,7 +27,19 @@ export function CreateKey(props: { busy: boolean; onCreate: (form: KeyForm) => v
     <section className="panel" aria-labelledby="create-title">
       <h2 id="create-title">{t('keys.createTitle')}</h2>
       <form className="stack gap-20" onSubmit={submit}>
-        <KindField kind={form.kind} onChange={(kind) => fill({ kind })} />
+        <ChoiceField
+          name="key-kind"
+          legend={t('keys.kind')}
+          options={kindsInOrder}
+          chosen={form.kind}
+          show={(kind) => (
+            <span>
+              {t(kinds[kind].name)}
+              <small>{t(kinds[kind].hint)}</small>
+            </span>
+          )}
+          onChange={(kind) => fill({ kind })}
+        />
         <div className="field">
           <label htmlFor="key-name">{t('keys.name')}</label>
           <input
@@ -44,21 +56,28 @@ export function CreateKey(props: { busy: boolean; onCreate: (form: KeyForm) => v
           />
         </div>
         {form.kind === 'api' && (
-          <PresetField preset={form.preset} onChange={(preset) => fill({ preset })} />
+          <div className="field">
+            <label htmlFor="key-preset">{t('keys.may')}</label>
+            <Select
+              id="key-preset"
+              aria-describedby="key-preset-hint"
+              value={form.preset}
+              options={presetNames.map((name) => [name, t(presets[name].name)])}
+              onChange={(preset) => fill({ preset })}
+            />
+            <p className="field-hint" id="key-preset-hint">
+              {t(presets[form.preset].hint)}
+            </p>
+          </div>
         )}
         <div className="field">
           <label htmlFor="key-days">{t('keys.ends')}</label>
-          <select
+          <Select
             id="key-days"
             value={form.days}
-            onChange={(event) => fill({ days: event.target.value })}
-          >
-            {lifetimes.map(({ days, name }) => (
-              <option key={days} value={days}>
-                {t(name)}
-              </option>
-            ))}
-          </select>
+            options={lifetimes.map(({ days, name }) => [days, t(name)])}
+            onChange={(days) => fill({ days })}
+          />
         </div>
         <div className="field">
           <Switch
@@ -76,60 +95,13 @@ export function CreateKey(props: { busy: boolean; onCreate: (form: KeyForm) => v
   );
 }
 
-const kinds = [
-  { kind: 'api', name: 'keys.kindApi', hint: 'keys.kindApiHint' },
-  { kind: 'worker', name: 'keys.kindWorker', hint: 'keys.kindWorkerHint' },
-] as const;
+const kinds = {
+  api: { name: 'keys.kindApi', hint: 'keys.kindApiHint' },
+  worker: { name: 'keys.kindWorker', hint: 'keys.kindWorkerHint' },
+} as const;
+const kindsInOrder = ['api', 'worker'] as const;
 
-function KindField(props: { kind: KeyForm['kind']; onChange: (kind: KeyForm['kind']) => void }) {
-  return (
-    <fieldset className="field">
-      <legend>{t('keys.kind')}</legend>
-      <div className="choices">
-        {kinds.map(({ kind, name, hint }) => (
-          <Choice
-            key={kind}
-            name="key-kind"
-            checked={props.kind === kind}
-            onChange={() => props.onChange(kind)}
-          >
-            <span>
-              {t(name)}
-              <small>{t(hint)}</small>
-            </span>
-          </Choice>
-        ))}
-      </div>
-    </fieldset>
-  );
-}
-
-function PresetField(props: { preset: Preset; onChange: (preset: Preset) => void }) {
-  const names = Object.keys(presets) as Preset[];
-  return (
-    <div className="field">
-      <label htmlFor="key-preset">{t('keys.may')}</label>
-      <select
-        id="key-preset"
-        aria-describedby="key-preset-hint"
-        value={props.preset}
-        onChange={(event) => {
-          const chosen = names.find((name) => name === event.target.value);
-          if (chosen) props.onChange(chosen);
-        }}
-      >
-        {names.map((name) => (
-          <option key={name} value={name}>
-            {t(presets[name].name)}
-          </option>
-        ))}
-      </select>
-      <p className="field-hint" id="key-preset-hint">
-        {t(presets[props.preset].hint)}
-      </p>
-    </div>
-  );
-}
+const presetNames = Object.keys(presets) as Preset[];
 
 /** The complete new key, which is shown only once. */
 export function CreatedKeyPanel({ created, onDone }: { created: CreatedKey; onDone: () => void }) {

@@ -160,7 +160,7 @@ function PrecisionChoices(props: {
   return (
     <fieldset className="field">
       <legend>{t('serve.precision')}</legend>
-      <div className="choices stacked">
+      <div className="choices stack">
         {choices.map((choice) => (
           <Choice
             key={choice.precision}

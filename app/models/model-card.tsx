@@ -14,6 +14,7 @@ import '../texts/en/models';
 import { useId, useState } from 'react';
 import { isConverted } from '../../lib/pipeline/installation';
 import { Fact } from '../shared/fact';
+import { Select } from '../shared/fields';
 import { FilePicker } from './file-picker';
 import { ModelControls } from './model-controls';
 import { isActive, type ModelView, storedAdapters, viewModel } from './model-view';
@@ -140,22 +141,15 @@ function LocalFiles(props: {
       {manifest.choices.length > 1 && (
         <div className="field">
           <label htmlFor={id}>{t('models.keepAs')}</label>
-          <select
+          <Select
             id={id}
             value={precision}
-            onChange={(event) =>
-              setChosen(
-                manifest.choices.find((choice) => choice.precision === event.target.value)
-                  ?.precision ?? null,
-              )
-            }
-          >
-            {manifest.choices.map((choice) => (
-              <option key={choice.precision} value={choice.precision}>
-                {manifestText(choice.name)}
-              </option>
-            ))}
-          </select>
+            options={manifest.choices.map((choice) => [
+              choice.precision,
+              manifestText(choice.name),
+            ])}
+            onChange={setChosen}
+          />
         </div>
       )}
       <FilePicker

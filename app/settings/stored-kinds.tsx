@@ -1,12 +1,5 @@
 import { useCallback, useEffect, useState } from 'react';
-import {
-  type ErrorRecord,
-  entriesOf,
-  formatBytes,
-  type LibrarySnapshot,
-  type Prediction,
-  toKinoraError,
-} from '../../lib/contract';
+import { entriesOf, formatBytes, type LibrarySnapshot, type Prediction } from '../../lib/contract';
 import { deleteStoredApp, storedAppBytes } from '../../lib/offline/version-cache';
 import {
   keptLatentsLimit,
@@ -32,6 +25,8 @@ import {
   videosOf,
 } from '../../lib/predictions/stored-videos';
 import { Confirmation } from '../models/modal';
+import { Select } from '../shared/fields';
+import { useTask } from '../shared/task';
 import { Kind } from './kind';
 
 /** What Kinora stores in this browser, by kind, and how to free it. */
@@ -42,13 +37,12 @@ export function StoredKinds(props: {
 }) {
   const { library, page, actions } = props;
   const { runs, appBytes, read } = useStoredBytes();
-  const [problem, setProblem] = useState<ErrorRecord | null>(null);
-  const free = (work: () => Promise<void>) => {
-    setProblem(null);
-    work()
-      .then(() => Promise.all([read(), getLibrary().refresh()]))
-      .catch((thrown: unknown) => setProblem(toKinoraError(thrown).toRecord()));
-  };
+  const { problem, run } = useTask();
+  const free = (work: () => Promise<void>) =>
+    run(async () => {
+      await work();
+      await Promise.all([read(), getLibrary().refresh()]);
+    });
   return (
     <>
       <ul className="kinds">
@@ -201,17 +195,12 @@ function StoredVideos(props: { onDelete: (work: () => Promise<void>) => void }) 
       bytes={rows ? bytesOf(videos) : null}
       hint={t('settings.videosHint', { count: videos.length })}
     >
-      <select
+      <Select
         aria-label={t('settings.whichVideos')}
-        value={days}
-        onChange={(event) => setDays(Number(event.target.value))}
-      >
-        {ages.map((age) => (
-          <option key={age.days} value={age.days}>
-            {t(age.name)}
-          </option>
-        ))}
-      </select>
+        value={`${days}`}
+        options={ages.map((age) => [`${age.days}`, t(age.name)])}
+        onChange={(chosen) => setDays(Number(chosen))}
+      />
       <Button className="danger" disabled={chosen.length === 0} onClick={() => setAsking(true)}>
         {t('settings.deleteVideos', { count: chosen.length })}
       </Button>

@@ -1,12 +1,5 @@
 import { useState } from 'react';
-import {
-  type ErrorRecord,
-  type LoraEntry,
-  nativeSizeOf,
-  type RunOptions,
-  sizeInPixels,
-  toKinoraError,
-} from '../../../lib/contract';
+import { type LoraEntry, nativeSizeOf, type RunOptions, sizeInPixels } from '../../../lib/contract';
 import { CopyButton } from '../../docs/copy-button';
 import { Modal } from '../../models/modal';
 import { downloadFile } from '../../shared/browser';
@@ -14,6 +7,7 @@ import { Button } from '../../shared/button';
 import { linkTo } from '../../shared/link';
 import { ProblemAlert } from '../../shared/messages';
 import { hasServer } from '../../shared/server';
+import { useTask } from '../../shared/task';
 import { pickModel, useModels } from '../../shared/use-models';
 import { t } from '../../texts';
 import '../../texts/en/code';
@@ -44,26 +38,18 @@ export function CodeDialog(props: {
     return image && isFramed(image.framing) ? [{ which, image }] : [];
   });
   const models = useModels();
-  const [saving, setSaving] = useState(false);
-  const [problem, setProblem] = useState<ErrorRecord | null>(null);
+  const task = useTask();
 
-  async function saveFramed({ file, name, framing }: ChosenImage, which: ImageName): Promise<void> {
-    setSaving(true);
-    setProblem(null);
-    const { model, size, profile } = form.values;
-    const listed = models.status === 'ready' ? pickModel(models.models, model) : undefined;
-    const video = sizeInPixels(size);
-    const manifest = listed?.manifest;
-    const frame = manifest ? nativeSizeOf(manifest, manifest.profiles[profile], size) : video;
-    try {
+  const saveFramed = ({ file, name, framing }: ChosenImage, which: ImageName) =>
+    task.run(async () => {
+      const { model, size, profile } = form.values;
+      const listed = models.status === 'ready' ? pickModel(models.models, model) : undefined;
+      const video = sizeInPixels(size);
+      const manifest = listed?.manifest;
+      const frame = manifest ? nativeSizeOf(manifest, manifest.profiles[profile], size) : video;
       const { framedPng } = await import('../../../lib/video/frame-image');
       downloadFile(await framedPng(file, framing, frame, video), framedName(name, which));
-    } catch (thrown) {
-      setProblem(toKinoraError(thrown).toRecord());
-    } finally {
-      setSaving(false);
-    }
-  }
+    });
 
   const name = t(`code.codeNames.${language}`);
   const buttons = (
@@ -78,7 +64,7 @@ export function CodeDialog(props: {
         text={text}
       />
       {framed.map(({ which, image }) => (
-        <Button key={which} disabled={saving} onClick={() => void saveFramed(image, which)}>
+        <Button key={which} disabled={task.busy} onClick={() => saveFramed(image, which)}>
           {t(which === 'image' ? 'code.saveFramed' : 'code.saveFramedEnd')}
         </Button>
       ))}
@@ -113,7 +99,7 @@ export function CodeDialog(props: {
               api: linkTo('/docs/api'),
             })}
       </p>
-      <ProblemAlert error={problem} />
+      <ProblemAlert error={task.problem} />
     </Modal>
   );
 }

@@ -1,8 +1,9 @@
 import { type KeyboardEvent, useState } from 'react';
-import { type ErrorRecord, toKinoraError } from '../../../lib/contract';
+import { toKinoraError } from '../../../lib/contract';
 import { Button } from '../../shared/button';
 import { CloseIcon } from '../../shared/icons';
 import { Problem } from '../../shared/messages';
+import { useTask } from '../../shared/task';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { type Data, loadData, useStored } from '../use-data';
@@ -22,11 +23,8 @@ export function PresetField() {
   const { values, set } = useFields();
   const { presets, change } = usePresets();
   const [editing, setEditing] = useState(false);
-  const [error, setError] = useState<ErrorRecord | null>(null);
-  const apply = (action: PresetAction) => {
-    setError(null);
-    change(action).catch((thrown: unknown) => setError(toKinoraError(thrown).toRecord()));
-  };
+  const task = useTask();
+  const apply = (action: PresetAction) => task.run(() => change(action));
   return (
     <fieldset className="field presets">
       <legend>{t('form.yourPresets')}</legend>
@@ -60,7 +58,7 @@ export function PresetField() {
             }
           />
         )}
-        {error && <Problem error={error} />}
+        {task.problem && <Problem error={task.problem} />}
       </section>
     </fieldset>
   );

@@ -1,5 +1,5 @@
 import { type MouseEvent, memo, type RefCallback, useEffect, useId, useState } from 'react';
-import { formatSize, type Prediction } from '../../../lib/contract';
+import { type Completed, formatSize, type Prediction } from '../../../lib/contract';
 import { getRunner } from '../../runner';
 import { Button } from '../../shared/button';
 import { ExpandIcon, Picture, StarIcon } from '../../shared/icons';
@@ -10,7 +10,7 @@ import '../../texts/en/result';
 import { useLiveQuery } from 'dexie-react-hooks';
 import { savePoster } from '../../../lib/predictions/poster';
 import { readVideo } from '../../../lib/predictions/videos';
-import { useObjectUrl, useReducedMotion } from '../../shared/browser';
+import { useAnswer, useObjectUrl, useReducedMotion } from '../../shared/browser';
 import { formatDate } from '../../texts/format';
 import { settingDifferences } from '../result/player/setting-differences';
 import { secondsOf } from '../result/video-facts';
@@ -241,8 +241,6 @@ const dateOptions = {
   minute: '2-digit',
 } as const;
 
-type Completed = Extract<Prediction, { status: 'completed' }>;
-
 /** The picture of a card: a frame of the video, or the start image. While `active`, the video plays. */
 function Poster({ prediction, active }: { prediction: Prediction; active: boolean }) {
   const completed = prediction.status === 'completed' ? prediction : null;
@@ -291,17 +289,7 @@ function useMissingPoster(prediction: Completed | null): void {
 }
 
 function HoverVideo({ file }: { file: string }) {
-  const [video, setVideo] = useState<File | null>(null);
-  const url = useObjectUrl(video);
-  useEffect(() => {
-    let current = true;
-    readVideo(file).then(
-      (blob) => current && setVideo(blob),
-      () => {}, // The stage says that it is missing.
-    );
-    return () => {
-      current = false;
-    };
-  }, [file]);
+  // The stage says where it is missing.
+  const url = useObjectUrl(useAnswer(() => readVideo(file), [file]));
   return url && <video src={url} autoPlay muted loop playsInline />;
 }

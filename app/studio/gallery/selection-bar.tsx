@@ -1,15 +1,11 @@
 import { useState } from 'react';
-import {
-  type Completed,
-  type ErrorRecord,
-  type Prediction,
-  toKinoraError,
-} from '../../../lib/contract';
+import type { Completed, Prediction } from '../../../lib/contract';
 import { getRunner } from '../../runner';
 import { downloadFile } from '../../shared/browser';
 import { Button } from '../../shared/button';
 import { later } from '../../shared/later';
 import { ProblemAlert } from '../../shared/messages';
+import { useTask } from '../../shared/task';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import type { PredictionStore } from '../../../lib/predictions/store';
@@ -21,11 +17,6 @@ import { TagsDialog } from './tags-dialog';
 const CompareDialog = later(
   async () => (await import('../result/player/compare-dialog')).CompareDialog,
 );
-
-type ZipState =
-  | { readonly status: 'idle' }
-  | { readonly status: 'zipping' }
-  | { readonly status: 'failed'; readonly error: ErrorRecord };
 
 /** What can be done with the selected predictions. */
 export function SelectionBar(props: {
@@ -39,19 +30,14 @@ export function SelectionBar(props: {
   const { selected, knownTags, onSelectAll, onClear, onDelete } = props;
   const [dialog, setDialog] = useState<'compare' | 'tags' | null>(null);
   const close = () => setDialog(null);
-  const [zip, setZip] = useState<ZipState>({ status: 'idle' });
+  const zip = useTask();
   const videos = selected.filter((prediction) => prediction.status === 'completed');
   const [first, second] = selected.length === 2 ? videos : [];
 
-  async function download(): Promise<void> {
-    setZip({ status: 'zipping' });
-    try {
+  const download = () =>
+    zip.run(async () => {
       downloadFile(await zipVideos(getRunner().store, videos), 'kinora-videos.zip');
-      setZip({ status: 'idle' });
-    } catch (thrown) {
-      setZip({ status: 'failed', error: toKinoraError(thrown).toRecord() });
-    }
-  }
+    });
 
   return (
     <>
@@ -76,10 +62,10 @@ export function SelectionBar(props: {
         <Button
           className="small"
           title={t('gallery.zipHint')}
-          disabled={videos.length === 0 || zip.status === 'zipping'}
-          onClick={() => void download()}
+          disabled={videos.length === 0 || zip.busy}
+          onClick={download}
         >
-          {zip.status === 'zipping' ? t('gallery.makingZip') : t('gallery.downloadZip')}
+          {zip.busy ? t('gallery.makingZip') : t('gallery.downloadZip')}
         </Button>
         <Button className="small danger" onClick={onDelete}>
           {t('gallery.delete')}
@@ -89,7 +75,7 @@ export function SelectionBar(props: {
       {dialog === 'compare' && first && second && (
         <CompareDialog first={first} second={second} onClose={close} />
       )}
-      {zip.status === 'failed' && <ProblemAlert error={zip.error} />}
+      <ProblemAlert error={zip.problem} />
     </>
   );
 }

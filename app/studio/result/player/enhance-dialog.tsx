@@ -16,7 +16,7 @@ import { FinisherDownload } from '../../../shared/finisher';
 import { t } from '../../../texts';
 import '../../../texts/en/form';
 import '../../../texts/en/result';
-import { TaskStatus, useFileTask } from './file-task';
+import { TaskStatus, useTask } from '../../../shared/task';
 import { keepVideo } from './keep-video';
 
 /** What can be made of a finished video. */
@@ -44,7 +44,7 @@ export function EnhanceDialog(props: {
   const { parameters, parts, backend, result } = prediction;
   const [upscaler, setUpscaler] = useState<Finishing['upscaler']>();
   const finishing = chosenSwitches({ [kind]: switches[kind].on, upscaler });
-  const task = useFileTask();
+  const task = useTask();
   const make = () =>
     task.run(async (signal, onShare) => {
       const { store } = getRunner();
@@ -64,7 +64,7 @@ export function EnhanceDialog(props: {
       onClose();
       onKept(kept);
     });
-  const busy = task.share !== null;
+  const { busy } = task;
   const { width, height, frameRate } = result;
   return (
     <Modal

@@ -1,6 +1,6 @@
-import { type RefObject, useEffect, useEffectEvent, useRef, useState } from 'react';
+import { type RefObject, useRef, useState } from 'react';
 import { type KinoraError, toKinoraError } from '../../../../lib/contract';
-import { downloadFile } from '../../../shared/browser';
+import { downloadFile, useWindowEvent } from '../../../shared/browser';
 import { Button } from '../../../shared/button';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
@@ -40,18 +40,13 @@ export function FrameBar(props: {
     video.pause();
     video.currentTime = frameTime(to, frameRate);
   };
-  const onKey = useEffectEvent((event: KeyboardEvent) => {
+  useWindowEvent('keydown', (event) => {
     const modified = event.ctrlKey || event.metaKey || event.altKey;
     const busy = isTyping(event.target) || document.querySelector('dialog[open]') !== null;
     if (modified || busy || (event.key !== ',' && event.key !== '.')) return;
     event.preventDefault();
     step(event.key === '.' ? 1 : -1);
   });
-  useEffect(() => {
-    const listener = (event: KeyboardEvent) => onKey(event);
-    window.addEventListener('keydown', listener);
-    return () => window.removeEventListener('keydown', listener);
-  }, []);
 
   async function save(): Promise<void> {
     if (!file) return;

@@ -1,6 +1,6 @@
 import { useLiveQuery } from 'dexie-react-hooks';
 import { type RefObject, useState } from 'react';
-import { type Completed, type ErrorRecord, toKinoraError } from '../../../../lib/contract';
+import type { Completed, ErrorRecord } from '../../../../lib/contract';
 import { chainOf } from '../../../../lib/predictions/continuation';
 import { getRunner } from '../../../runner';
 import { downloadFile } from '../../../shared/browser';
@@ -8,6 +8,7 @@ import { Button } from '../../../shared/button';
 import { loadFinished } from '../../../shared/finished-settings';
 import { ProblemAlert } from '../../../shared/messages';
 import { videoToSave } from '../../../shared/saved-video';
+import { useTask } from '../../../shared/task';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import type { PredictionActions } from '../result-card';
@@ -42,20 +43,17 @@ export function ResultActions(props: {
   /** Whether the bar that steps through the frames is shown. */
   const [frames, setFrames] = useState(false);
   const finished = useLiveQuery(() => loadFinished(getRunner().store.database), []);
-  const [problem, setProblem] = useState<ErrorRecord | null>(null);
+  const [frameError, setFrameError] = useState<ErrorRecord | null>(null);
+  const task = useTask();
   const chain =
     useLiveQuery(() => {
       const { store } = getRunner();
       return chainOf(prediction, (id) => store.get(id));
     }, [prediction]) ?? [];
-  const download = async (file: File) => {
-    setProblem(null);
-    try {
+  const download = (file: File) =>
+    task.run(async () => {
       downloadFile(await videoToSave(getRunner().store, prediction, file), name);
-    } catch (thrown) {
-      setProblem(toKinoraError(thrown).toRecord());
-    }
-  };
+    });
   const close = () => setDialog(null);
   const open = (next: typeof dialog) => {
     player.current?.pause();
@@ -70,7 +68,7 @@ export function ResultActions(props: {
           <Button
             className="primary"
             disabled={!video}
-            onClick={() => video && void download(video.file)}
+            onClick={() => video && download(video.file)}
           >
             {t('result.download')}
           </Button>
@@ -157,11 +155,11 @@ export function ResultActions(props: {
             url={video?.url ?? null}
             frames={result.frames}
             frameRate={result.frameRate}
-            onError={(error) => setProblem(error.toRecord())}
+            onError={(error) => setFrameError(error.toRecord())}
           />
         </div>
       )}
-      <ProblemAlert error={problem} />
+      <ProblemAlert error={task.problem ?? frameError} />
       {dialog === 'longer' && (
         <LongerDialog
           prediction={prediction}

@@ -7,7 +7,7 @@ import { Button } from '../../../shared/button';
 import { tagsToSave } from '../../../shared/saved-video';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
-import { TaskStatus, useFileTask } from './file-task';
+import { TaskStatus, useTask } from '../../../shared/task';
 
 /** Puts sound of an audio file under a finished video, plays the result and saves it. */
 export function SoundDialog(props: {
@@ -21,7 +21,7 @@ export function SoundDialog(props: {
   const [audio, setAudio] = useState<{ file: File; seconds: number } | null>(null);
   const [output, setOutput] = useState<Blob | null>(null);
   const url = useObjectUrl(output);
-  const task = useFileTask();
+  const task = useTask();
   const load = () => import('../../../../lib/video/sound');
 
   const choose = (chosen: File | undefined) => {

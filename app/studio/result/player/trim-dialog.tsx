@@ -10,8 +10,8 @@ import { blurReason } from '../../../shared/safety-text';
 import { Veil } from '../../../shared/veil';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
+import { TaskStatus, useTask } from '../../../shared/task';
 import { cutParts, openParts } from './cut-parts';
-import { TaskStatus, useFileTask } from './file-task';
 import { keepVideo } from './keep-video';
 import { withEnd, withStart } from './trim-state';
 import { frameTime, useShownFrame } from './use-shown-frame';
@@ -61,7 +61,7 @@ function Trimmer(props: {
   const [opened, setOpened] = useState<Awaited<ReturnType<typeof openVideo>> | null>(null);
   const [range, setRange] = useState({ from: 0, to: 0 });
   const { from, to } = range;
-  const task = useFileTask();
+  const task = useTask();
   const { run } = task;
   const player = useRef<HTMLVideoElement>(null);
   const url = useObjectUrl(opened?.video);
@@ -108,7 +108,7 @@ function Trimmer(props: {
       onClose();
       onKept(kept);
     });
-  const busy = task.share !== null;
+  const { busy } = task;
   return (
     <>
       <div className="screen" data-size={videos[0]?.result.size}>
