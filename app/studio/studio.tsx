@@ -31,9 +31,9 @@ import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
 import { t } from '../texts';
 import '../texts/en/studio';
-import { useStable, useSteady } from '../shared/use-stable';
+import { useStable } from '../shared/use-stable';
 import { type Example, loadExample, loadExampleLora } from './form/examples';
-import { type RequestContent, RequestContext } from './form/form-context';
+import type { RequestContent } from './form/form-context';
 import type { FormAction, FormState } from './form/form-state';
 import { RequestForm } from './form/request-form';
 import { useEdit } from './form/use-edit';
@@ -62,11 +62,7 @@ export function Studio() {
   const studio = useStudio();
   const { gpu, backend, gpuActions, problem, fileInput, help, setHelp } = studio;
   const formAtSide = useFormAtSide();
-  const request = (
-    <RequestContext key="request" value={studio.request}>
-      <RequestForm />
-    </RequestContext>
-  );
+  const request = <RequestForm key="request" {...studio.request} />;
   const stages = <Stages key="stages" {...studio} />;
   return (
     <>
@@ -197,7 +193,7 @@ function useStudio() {
     },
     onExample: (example: Example) => void loadExample(example, change).catch(report),
   });
-  const request: RequestContent = useSteady({
+  const request: RequestContent = {
     formRef,
     form,
     change,
@@ -219,7 +215,7 @@ function useStudio() {
     gpuActions,
     introduced: shown === undefined,
     revision: ended?.[0] ? endOf(ended[0]) : '',
-  });
+  };
   const page = { help, setHelp, report, onSample, request, fileInput, change, edit };
   const compute = { gpu, backend, problem, gpuActions, onStage, models };
   return { ...past, ...compute, ...page, queue, runs, deletions, actions };

@@ -8,10 +8,11 @@ import { t } from '../../texts';
 import '../../texts/en/form';
 import { chosenSwitches, formatBytes, formatOfFile, parameterRanges } from '../../../lib/contract';
 import { bitRateOf } from '../../../lib/video/bit-rate';
+import { useAnswer } from '../../shared/browser';
 import { firstAct, useActed } from '../../shared/first-act';
 import { GpuNotice, isEmulated } from '../../shared/gpu';
 import { forecastOf, useForecast } from './forecast';
-import { FieldsContext, useFields, useRequest } from './form-context';
+import { FieldsContext, type RequestContent, useFields } from './form-context';
 import {
   endsInImage,
   type FormAction,
@@ -27,7 +28,7 @@ import { ImageField } from './image-field';
 import { NumberField, SizeField, SwitchField } from './parameter-fields';
 import { PromptField } from './prompt-field';
 import { chosenOptions, runOfForm, samplingOf } from './sampling';
-import type { FieldErrors, shownErrors } from './validation';
+import type { FieldErrors } from './validation';
 
 // They follow from what came from elsewhere.
 const ReplacedNotice = later(async () => (await import('./replaced-notice')).ReplacedNotice);
@@ -38,8 +39,7 @@ const VariationsField = later(async () => (await import('./variations-field')).V
 const AdvancedFields = later(async () => (await import('./advanced-fields')).AdvancedFields);
 
 /** All settings of a video, and the Generate button. */
-export const RequestForm = memo(function RequestForm() {
-  const request = useRequest();
+export const RequestForm = memo(function RequestForm(request: RequestContent) {
   const acted = useActed();
   const { formRef, form, change, models, startError, fileInput, edit, shared, several } = request;
   const { notice } = fileInput;
@@ -224,11 +224,9 @@ const nothing: FieldErrors = {};
 
 /** The errors to show; none until the schemas that check a request are loaded, which are large. */
 function useShownErrors(form: FormState): FieldErrors {
-  const [validation, setValidation] = useState<{ shownErrors: typeof shownErrors } | null>(null);
-  useEffect(() => {
-    firstAct()
-      .then(() => import('./validation'))
-      .then(setValidation, () => undefined);
+  const validation = useAnswer(async () => {
+    await firstAct();
+    return import('./validation');
   }, []);
   return validation?.shownErrors(form) ?? nothing;
 }
