@@ -2,9 +2,9 @@
 
 import { type FormEvent, type RefObject, useEffect, useRef, useState } from 'react';
 import type { KeyRecord, ShareRecord, WorkerRecord } from '../../lib/contract/v3';
+import { Page } from '../shared/app-page';
 import { Button } from '../shared/button';
 import { Link } from '../shared/link';
-import { SiteHeader } from '../shared/site-header';
 import { type TextKey, t } from '../texts';
 import '../texts/en/keys';
 import { Confirmation } from '../models/modal';
@@ -19,24 +19,20 @@ import { type KeysActions, useKeys } from './use-keys';
 export function KeysPage() {
   const { state, ...actions } = useKeys();
   return (
-    <>
-      <SiteHeader here="/keys" />
-      <main id="main" tabIndex={-1} className="page stack page-width gap-16 keys">
-        <h1>{t('common.keys')}</h1>
-        {state.status === 'opening' && <progress aria-label={t('keys.checking')} />}
-        {state.status === 'signed-out' && (
-          <SignInPanel
-            busy={state.busy}
-            problem={state.problem}
-            onSignIn={(token) => void actions.signIn(token)}
-          />
-        )}
-        {state.status === 'signed-in' && <SignedInView state={state} actions={actions} />}
-        <p className="visually-hidden" role="status">
-          {state.status === 'signed-in' ? state.announcement : ''}
-        </p>
-      </main>
-    </>
+    <Page here="/keys" name="common.keys" className="page keys">
+      {state.status === 'opening' && <progress aria-label={t('keys.checking')} />}
+      {state.status === 'signed-out' && (
+        <SignInPanel
+          busy={state.busy}
+          problem={state.problem}
+          onSignIn={(token) => void actions.signIn(token)}
+        />
+      )}
+      {state.status === 'signed-in' && <SignedInView state={state} actions={actions} />}
+      <p className="visually-hidden" role="status">
+        {state.status === 'signed-in' ? state.announcement : ''}
+      </p>
+    </Page>
   );
 }
 

@@ -34,7 +34,7 @@ const SaveNotice = later(async () => (await import('./save-notice')).SaveNotice)
  */
 export function SiteHeader(props: {
   /** Absent on pages that the header does not link to. */
-  here?: Page['href'];
+  here?: Page['href'] | undefined;
   children?: ReactNode;
 }) {
   const { here } = props;
