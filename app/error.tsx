@@ -1,23 +1,20 @@
 'use client';
 
 import { toKinoraError } from '../lib/contract';
+import { Page } from './shared/app-page';
+import { Button } from './shared/button';
 import { Problem } from './shared/messages';
-import { PageTitle } from './shared/page-title';
-import { TextPage } from './shared/text-page';
 import { t } from './texts';
 
 /** Shown in the place of a page that failed. A reload helps: a script that was not fetched is not asked for again. */
 export default function ErrorPage({ error }: { error: Error }) {
   return (
-    <TextPage title={t('common.pageFailed')}>
-      <PageTitle name="common.pageFailed" />
+    <Page name="common.pageFailed">
       <div className="panel" role="alert">
         <Problem error={toKinoraError(error).toRecord()}>
-          <button type="button" onClick={() => window.location.reload()}>
-            {t('common.tryAgain')}
-          </button>
+          <Button onClick={() => window.location.reload()}>{t('common.tryAgain')}</Button>
         </Problem>
       </div>
-    </TextPage>
+    </Page>
   );
 }

@@ -1,11 +1,16 @@
-import { NotFoundPage } from './shared/not-found-page';
-import { PageTitle } from './shared/page-title';
+'use client';
 
+import { Page } from './shared/app-page';
+import { linkTo } from './shared/link';
+import { t } from './texts';
+
+/** What stands where there is no page. */
 export default function NotFound() {
   return (
-    <>
-      <PageTitle name="common.notFound" />
-      <NotFoundPage />
-    </>
+    <Page name="common.notFound">
+      <article className="panel">
+        <p>{t.rich('common.notFoundText', { studio: linkTo('/') })}</p>
+      </article>
+    </Page>
   );
 }

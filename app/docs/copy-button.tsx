@@ -1,5 +1,6 @@
 'use client';
 import { useRef, useState } from 'react';
+import { Button } from '../shared/button';
 
 /** The documentation is English. */
 const english = {
@@ -36,9 +37,9 @@ export function CopyButton(props: {
       <span role="status" className="copied muted">
         {outcome}
       </span>
-      <button type="button" aria-label={label} onClick={() => void copy()}>
+      <Button aria-label={label} onClick={() => void copy()}>
         {words.copy}
-      </button>
+      </Button>
     </>
   );
 }

@@ -1,5 +1,5 @@
 import type { Metadata } from 'next';
-import Link from 'next/link';
+import { Link } from '../shared/link';
 import { Errors } from './errors';
 import { JobLifecycle } from './job-lifecycle';
 import { Limits } from './limits';
@@ -36,7 +36,7 @@ export default function Page() {
           only their base URL changes.
         </p>
         <p>
-          <Link className="button primary" href="/docs/api" prefetch={false}>
+          <Link className="button primary" href="/docs/api">
             Every endpoint
           </Link>
         </p>

@@ -1,4 +1,4 @@
-import Link from 'next/link';
+import { Link } from '../shared/link';
 import { Code, Section, Snippet, Table } from './parts';
 
 /** The quick start, and the base URL of each client. */
@@ -9,22 +9,16 @@ export function QuickStart() {
         <ol className="steps">
           <li>
             <strong>Start the server</strong> with <code>npm start -- --accept-terms</code>, if you
-            accept the{' '}
-            <Link href="/terms" prefetch={false}>
-              terms of use
-            </Link>
-            . The first start prints an API key, a worker token and a sign-in link, once. Without
-            the option it prints the link alone, and the page Keys asks for the terms.
+            accept the <Link href="/terms">terms of use</Link>. The first start prints an API key, a
+            worker token and a sign-in link, once. Without the option it prints the link alone, and
+            the page Keys asks for the terms.
           </li>
           <li>
-            <strong>Connect a tab</strong>: open{' '}
-            <Link href="/serve" prefetch={false}>
-              Serve
-            </Link>{' '}
-            on the machine with the GPU, choose the model and enter the worker token. The model{' '}
-            <code>mini</code> comes with Kinora and runs anywhere: its picture is soft, and it does
-            simple camera moves, best with 4 steps and guidance 1. Without a connected tab,
-            predictions wait in the queue.
+            <strong>Connect a tab</strong>: open <Link href="/serve">Serve</Link> on the machine
+            with the GPU, choose the model and enter the worker token. The model <code>mini</code>{' '}
+            comes with Kinora and runs anywhere: its picture is soft, and it does simple camera
+            moves, best with 4 steps and guidance 1. Without a connected tab, predictions wait in
+            the queue.
           </li>
           <li>
             <strong>Submit</strong> an image and a prompt. The response comes at once and contains
@@ -36,11 +30,7 @@ export function QuickStart() {
           </li>
         </ol>
         <p>
-          More keys: the page{' '}
-          <Link href="/keys" prefetch={false}>
-            Keys
-          </Link>
-          , or on the server’s machine:
+          More keys: the page <Link href="/keys">Keys</Link>, or on the server’s machine:
         </p>
         <Code
           label="A key from the command line"

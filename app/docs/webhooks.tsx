@@ -1,5 +1,5 @@
-import Link from 'next/link';
 import { webhookExample } from '../../lib/contract/v3';
+import { Link } from '../shared/link';
 import { Code, Section, Snippet } from './parts';
 
 /** Content, attempts and signatures of webhooks. */
@@ -36,7 +36,7 @@ export function Webhooks() {
         <p>
           After the last attempt the delivery is <code>exhausted</code> and stays visible, with the
           last response, in <code>GET /api/v3/webhook/deliveries</code>. Send it again with{' '}
-          <Link href="/docs/api" prefetch={false}>
+          <Link href="/docs/api">
             <code>POST …/deliveries/{'{id}'}/replay</code>
           </Link>{' '}
           or <code>npm run webhooks -- replay</code>.

@@ -1,10 +1,12 @@
 'use client';
 
-import Link from 'next/link';
 import { type ReactNode, useEffect, useState } from 'react';
 import { flushSync } from 'react-dom';
 import { appPath } from '../../lib/contract';
+import { useWindowEvent } from '../shared/browser';
 import { Picture } from '../shared/icons';
+import { linkTo } from '../shared/link';
+import { PageTitle } from '../shared/page-title';
 import { SiteHeader } from '../shared/site-header';
 import { type TextKey, t } from '../texts';
 import '../texts/en/help';
@@ -25,12 +27,6 @@ const sections = Object.entries(catalogue).map(([id, { title: _, ...texts }]) =>
   }),
 }));
 type Part = (typeof sections)[number]['parts'][number];
-
-const linkTo = (href: string) => (name: ReactNode) => (
-  <Link href={href} prefetch={false}>
-    {name}
-  </Link>
-);
 
 /** What the tags of the texts become. */
 const tags = {
@@ -122,25 +118,24 @@ function Topic({ part, title }: { part: Part; title: TextKey }) {
   );
 }
 
+const placeOfAddress = () => document.getElementById(location.hash.slice(1));
+const showPlace = () => placeOfAddress()?.scrollIntoView();
+
 /** How to use the app: one page, in the language of the page, with an anchor for each answer and each error. */
 export function HelpPage() {
   const [search, setSearch] = useState('');
   const found = find(search);
   const count = found.reduce((sum, { parts }) => sum + parts.length, 0);
-  useEffect(() => {
-    const show = () => document.getElementById(location.hash.slice(1))?.scrollIntoView();
-    // In another language than English the page is rendered anew, below where the browser has scrolled to.
-    show();
-    const follow = () => {
-      // A search may have left it out.
-      if (!document.getElementById(location.hash.slice(1))) flushSync(() => setSearch(''));
-      show();
-    };
-    window.addEventListener('hashchange', follow);
-    return () => window.removeEventListener('hashchange', follow);
-  }, []);
+  // In another language than English the page is rendered anew, below where the browser has scrolled to.
+  useEffect(showPlace, []);
+  useWindowEvent('hashchange', () => {
+    // A search may have left it out.
+    if (!placeOfAddress()) flushSync(() => setSearch(''));
+    showPlace();
+  });
   return (
     <>
+      <PageTitle name="common.help" />
       <SiteHeader />
       <main id="main" tabIndex={-1} className="docs stack page-width gap-0 help">
         <header className="docs-head stack gap-14 prose">

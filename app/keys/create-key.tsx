@@ -1,6 +1,7 @@
-import Link from 'next/link';
-import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react';
-import { Choice, Switch } from '../shared/fields';
+import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { Button } from '../shared/button';
+import { ChoiceField, Select, Switch } from '../shared/fields';
+import { linkTo } from '../shared/link';
 import { t } from '../texts';
 import '../texts/en/keys';
 import type { CreatedKey } from './keys-state';
@@ -26,7 +27,19 @@ export function CreateKey(props: { busy: boolean; onCreate: (form: KeyForm) => v
     <section className="panel" aria-labelledby="create-title">
       <h2 id="create-title">{t('keys.createTitle')}</h2>
       <form className="stack gap-20" onSubmit={submit}>
-        <KindField kind={form.kind} onChange={(kind) => fill({ kind })} />
+        <ChoiceField
+          name="key-kind"
+          legend={t('keys.kind')}
+          options={kindsInOrder}
+          chosen={form.kind}
+          show={(kind) => (
+            <span>
+              {t(kinds[kind].name)}
+              <small>{t(kinds[kind].hint)}</small>
+            </span>
+          )}
+          onChange={(kind) => fill({ kind })}
+        />
         <div className="field">
           <label htmlFor="key-name">{t('keys.name')}</label>
           <input
@@ -43,21 +56,28 @@ export function CreateKey(props: { busy: boolean; onCreate: (form: KeyForm) => v
           />
         </div>
         {form.kind === 'api' && (
-          <PresetField preset={form.preset} onChange={(preset) => fill({ preset })} />
+          <div className="field">
+            <label htmlFor="key-preset">{t('keys.may')}</label>
+            <Select
+              id="key-preset"
+              aria-describedby="key-preset-hint"
+              value={form.preset}
+              options={presetNames.map((name) => [name, t(presets[name].name)])}
+              onChange={(preset) => fill({ preset })}
+            />
+            <p className="field-hint" id="key-preset-hint">
+              {t(presets[form.preset].hint)}
+            </p>
+          </div>
         )}
         <div className="field">
           <label htmlFor="key-days">{t('keys.ends')}</label>
-          <select
+          <Select
             id="key-days"
             value={form.days}
-            onChange={(event) => fill({ days: event.target.value })}
-          >
-            {lifetimes.map(({ days, name }) => (
-              <option key={days} value={days}>
-                {t(name)}
-              </option>
-            ))}
-          </select>
+            options={lifetimes.map(({ days, name }) => [days, t(name)])}
+            onChange={(days) => fill({ days })}
+          />
         </div>
         <div className="field">
           <Switch
@@ -75,60 +95,13 @@ export function CreateKey(props: { busy: boolean; onCreate: (form: KeyForm) => v
   );
 }
 
-const kinds = [
-  { kind: 'api', name: 'keys.kindApi', hint: 'keys.kindApiHint' },
-  { kind: 'worker', name: 'keys.kindWorker', hint: 'keys.kindWorkerHint' },
-] as const;
+const kinds = {
+  api: { name: 'keys.kindApi', hint: 'keys.kindApiHint' },
+  worker: { name: 'keys.kindWorker', hint: 'keys.kindWorkerHint' },
+} as const;
+const kindsInOrder = ['api', 'worker'] as const;
 
-function KindField(props: { kind: KeyForm['kind']; onChange: (kind: KeyForm['kind']) => void }) {
-  return (
-    <fieldset className="field">
-      <legend>{t('keys.kind')}</legend>
-      <div className="choices">
-        {kinds.map(({ kind, name, hint }) => (
-          <Choice
-            key={kind}
-            name="key-kind"
-            checked={props.kind === kind}
-            onChange={() => props.onChange(kind)}
-          >
-            <span>
-              {t(name)}
-              <small>{t(hint)}</small>
-            </span>
-          </Choice>
-        ))}
-      </div>
-    </fieldset>
-  );
-}
-
-function PresetField(props: { preset: Preset; onChange: (preset: Preset) => void }) {
-  const names = Object.keys(presets) as Preset[];
-  return (
-    <div className="field">
-      <label htmlFor="key-preset">{t('keys.may')}</label>
-      <select
-        id="key-preset"
-        aria-describedby="key-preset-hint"
-        value={props.preset}
-        onChange={(event) => {
-          const chosen = names.find((name) => name === event.target.value);
-          if (chosen) props.onChange(chosen);
-        }}
-      >
-        {names.map((name) => (
-          <option key={name} value={name}>
-            {t(presets[name].name)}
-          </option>
-        ))}
-      </select>
-      <p className="field-hint" id="key-preset-hint">
-        {t(presets[props.preset].hint)}
-      </p>
-    </div>
-  );
-}
+const presetNames = Object.keys(presets) as Preset[];
 
 /** The complete new key, which is shown only once. */
 export function CreatedKeyPanel({ created, onDone }: { created: CreatedKey; onDone: () => void }) {
@@ -157,12 +130,10 @@ export function CreatedKeyPanel({ created, onDone }: { created: CreatedKey; onDo
         <code ref={code}>{key}</code>
       </p>
       <div className="actions row">
-        <button type="button" className="primary" onClick={copy}>
+        <Button className="primary" onClick={copy}>
           {t('keys.copy')}
-        </button>
-        <button type="button" onClick={onDone}>
-          {t('keys.haveIt')}
-        </button>
+        </Button>
+        <Button onClick={onDone}>{t('keys.haveIt')}</Button>
         <span role="status" className="copied muted">
           {copied === 'yes' && t('keys.copied')}
           {copied === 'no' && t('keys.selected')}
@@ -171,7 +142,7 @@ export function CreatedKeyPanel({ created, onDone }: { created: CreatedKey; onDo
       {record.kind === 'worker' && (
         <p className="field-hint">
           {t.rich('keys.useToken', {
-            serve: (name) => <NextLink href="/serve">{name}</NextLink>,
+            serve: linkTo('/serve'),
             code: (command) => <code>{command}</code>,
           })}
         </p>
@@ -179,19 +150,11 @@ export function CreatedKeyPanel({ created, onDone }: { created: CreatedKey; onDo
       {record.kind === 'api' && (
         <p className="field-hint">
           {t.rich('keys.useKey', {
-            docs: (name) => <NextLink href="/docs">{name}</NextLink>,
+            docs: linkTo('/docs'),
             code: (header) => <code>{header}</code>,
           })}
         </p>
       )}
     </section>
-  );
-}
-
-function NextLink(props: { href: '/serve' | '/docs'; children: ReactNode }) {
-  return (
-    <Link href={props.href} prefetch={false}>
-      {props.children}
-    </Link>
   );
 }

@@ -1,5 +1,6 @@
 import type { ReactNode, RefObject } from 'react';
 import type { KeyRecord } from '../../lib/contract/v3';
+import { Button } from '../shared/button';
 import { Fact } from '../shared/fact';
 import { t } from '../texts';
 import '../texts/en/keys';
@@ -25,15 +26,14 @@ export function KeyList(props: {
       <ul className="keys-list">
         {valid.map((record) => (
           <KeyRow key={record.id} record={record} owner={owner}>
-            <button
-              type="button"
+            <Button
               className="danger small"
               disabled={busy}
               aria-label={t('keys.revokeName', { name: record.name })}
               onClick={() => onRevoke(record)}
             >
               {t('keys.revoke')}
-            </button>
+            </Button>
           </KeyRow>
         ))}
       </ul>

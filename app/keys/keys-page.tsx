@@ -1,9 +1,10 @@
 'use client';
 
-import Link from 'next/link';
 import { type FormEvent, type RefObject, useEffect, useRef, useState } from 'react';
 import type { KeyRecord, ShareRecord, WorkerRecord } from '../../lib/contract/v3';
-import { SiteHeader } from '../shared/site-header';
+import { Page } from '../shared/app-page';
+import { Button } from '../shared/button';
+import { Link } from '../shared/link';
 import { type TextKey, t } from '../texts';
 import '../texts/en/keys';
 import { Confirmation } from '../models/modal';
@@ -18,24 +19,20 @@ import { type KeysActions, useKeys } from './use-keys';
 export function KeysPage() {
   const { state, ...actions } = useKeys();
   return (
-    <>
-      <SiteHeader here="/keys" />
-      <main id="main" tabIndex={-1} className="page stack page-width gap-16 keys">
-        <h1>{t('common.keys')}</h1>
-        {state.status === 'opening' && <progress aria-label={t('keys.checking')} />}
-        {state.status === 'signed-out' && (
-          <SignInPanel
-            busy={state.busy}
-            problem={state.problem}
-            onSignIn={(token) => void actions.signIn(token)}
-          />
-        )}
-        {state.status === 'signed-in' && <SignedInView state={state} actions={actions} />}
-        <p className="visually-hidden" role="status">
-          {state.status === 'signed-in' ? state.announcement : ''}
-        </p>
-      </main>
-    </>
+    <Page here="/keys" name="common.keys" className="page keys">
+      {state.status === 'opening' && <progress aria-label={t('keys.checking')} />}
+      {state.status === 'signed-out' && (
+        <SignInPanel
+          busy={state.busy}
+          problem={state.problem}
+          onSignIn={(token) => void actions.signIn(token)}
+        />
+      )}
+      {state.status === 'signed-in' && <SignedInView state={state} actions={actions} />}
+      <p className="visually-hidden" role="status">
+        {state.status === 'signed-in' ? state.announcement : ''}
+      </p>
+    </Page>
   );
 }
 
@@ -101,9 +98,9 @@ function SignedInView({ state, actions }: { state: SignedIn; actions: KeysAction
     <>
       <div className="split">
         <p>{t.rich('keys.signedInAs', { owner, strong: (name) => <strong>{name}</strong> })}</p>
-        <button type="button" disabled={busy} onClick={() => void actions.signOut()}>
+        <Button disabled={busy} onClick={() => void actions.signOut()}>
           {t('keys.signOut')}
-        </button>
+        </Button>
       </div>
       <div role="alert" className="notice stack gap-8">
         {problem && <p className="problem">{problem}</p>}
@@ -190,7 +187,7 @@ function WorkersPanel({ workers }: { workers: readonly WorkerRecord[] }) {
       )}
       {lacksWorker(workers) && <p className="info">{t('keys.noWorker')}</p>}
       <p>
-        <Link className="button" href="/serve" prefetch={false}>
+        <Link className="button" href="/serve">
           {t('keys.serveHere')}
         </Link>
       </p>
@@ -248,15 +245,14 @@ function LinkList(props: {
               <span className="keys-kind muted text-s">
                 {share.uploaded ? t('common.studio') : 'API'}
               </span>
-              <button
-                type="button"
+              <Button
                 className="danger small"
                 disabled={busy}
                 aria-label={t('keys.revokeLinkTo', { title: share.title })}
                 onClick={() => onRevoke(share)}
               >
                 {t('keys.revoke')}
-              </button>
+              </Button>
             </div>
             <a className="break muted text-m" href={share.url} target="_blank" rel="noreferrer">
               {share.url}

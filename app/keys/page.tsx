@@ -3,7 +3,7 @@ import { KeysPage } from './keys-page';
 
 export default function Page() {
   return (
-    <NeedsServer here="/keys" title="common.keys">
+    <NeedsServer here="/keys" name="common.keys">
       <KeysPage />
     </NeedsServer>
   );

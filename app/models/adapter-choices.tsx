@@ -39,7 +39,7 @@ export function AdapterChoices(props: {
       {offers.length > 0 && (
         <fieldset className="field">
           <legend>{t('models.adapterFor')}</legend>
-          <div className="choices stacked">
+          <div className="choices stack">
             {offers.map((offer) => (
               <Choice
                 key={offer.choice}

@@ -1,4 +1,4 @@
-import { Fragment, lazy, Suspense } from 'react';
+import { Fragment } from 'react';
 import {
   formatBytes,
   licencesOf,
@@ -7,6 +7,8 @@ import {
   type PrecisionChoice,
   sourcesFor,
 } from '../../lib/contract';
+import { Button } from '../shared/button';
+import { later } from '../shared/later';
 import { Problem } from '../shared/messages';
 import { useTerms } from '../shared/terms-store';
 import { manifestText, t } from '../texts';
@@ -23,7 +25,7 @@ import '../texts/en/serve';
 import { MeasureButton } from './measure-button';
 
 // Most persons have accepted the terms before.
-const TermsText = lazy(async () => ({ default: (await import('../shared/terms-text')).TermsText }));
+const TermsText = later(async () => (await import('../shared/terms-text')).TermsText);
 
 /** What a download is and takes, before a byte of it is fetched. */
 export function DownloadSheet(props: {
@@ -65,14 +67,9 @@ export function DownloadSheet(props: {
       width={620}
       className="sheet"
       buttons={
-        <button
-          type="button"
-          className="primary"
-          disabled={!fits}
-          onClick={() => onDownload(scope, asksTerms)}
-        >
+        <Button className="primary" disabled={!fits} onClick={() => onDownload(scope, asksTerms)}>
           {t('models.download')}
-        </button>
+        </Button>
       }
       close={t('shared.notNow')}
       onClose={onClose}
@@ -86,17 +83,13 @@ export function DownloadSheet(props: {
         )}
         {plan.status === 'failed' && (
           <Problem error={plan.error}>
-            <button type="button" onClick={() => onWanted(scope)}>
-              {t('common.tryAgain')}
-            </button>
+            <Button onClick={() => onWanted(scope)}>{t('common.tryAgain')}</Button>
             {plan.error.code === 'HUB_UNREACHABLE' && (
               <>
-                <button type="button" onClick={() => leaveTo(`${manifest.id}-local`)}>
+                <Button onClick={() => leaveTo(`${manifest.id}-local`)}>
                   {t('models.useLocalFiles')}
-                </button>
-                <button type="button" onClick={() => leaveTo('hub')}>
-                  {t('models.changeHub')}
-                </button>
+                </Button>
+                <Button onClick={() => leaveTo('hub')}>{t('models.changeHub')}</Button>
               </>
             )}
           </Problem>
@@ -123,11 +116,7 @@ export function DownloadSheet(props: {
                 )),
           })}
         </p>
-        {asksTerms && (
-          <Suspense>
-            <TermsText level={3} />
-          </Suspense>
-        )}
+        {asksTerms && <TermsText level={3} />}
       </details>
       <details className="more">
         <summary>{t('models.options')}</summary>
@@ -171,7 +160,7 @@ function PrecisionChoices(props: {
   return (
     <fieldset className="field">
       <legend>{t('serve.precision')}</legend>
-      <div className="choices stacked">
+      <div className="choices stack">
         {choices.map((choice) => (
           <Choice
             key={choice.precision}

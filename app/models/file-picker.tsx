@@ -1,5 +1,6 @@
 import { type ChangeEvent, type DragEvent, type ReactNode, useRef, useState } from 'react';
 import { type ErrorRecord, type LocalFile, toKinoraError } from '../../lib/contract';
+import { Button } from '../shared/button';
 import { Problem } from '../shared/messages';
 import { t } from '../texts';
 import '../texts/en/models';
@@ -56,13 +57,13 @@ export function FilePicker(props: FilePickerProps) {
       <p className="field-hint">{children}</p>
       <div className="actions">
         {folders && (
-          <button type="button" disabled={disabled} onClick={() => folder.current?.click()}>
+          <Button disabled={disabled} onClick={() => folder.current?.click()}>
             {t('models.chooseFolder')}
-          </button>
+          </Button>
         )}
-        <button type="button" disabled={disabled} onClick={() => files.current?.click()}>
+        <Button disabled={disabled} onClick={() => files.current?.click()}>
           {multiple ? t('models.chooseFiles') : t('models.chooseFile')}
-        </button>
+        </Button>
       </div>
       {problem && <Problem error={problem} />}
       {folders && (

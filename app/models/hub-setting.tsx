@@ -1,5 +1,6 @@
 import { type FormEvent, useState } from 'react';
 import type { ErrorRecord, LibrarySnapshot } from '../../lib/contract';
+import { Button } from '../shared/button';
 import { describedBy, FieldNotes } from '../shared/fields';
 import { t } from '../texts';
 import '../texts/en/models';
@@ -71,13 +72,9 @@ export function HubSetting(props: {
             {t('models.keepToken')}
           </button>
           {hasHubToken && (
-            <button
-              type="button"
-              disabled={props.doing !== undefined}
-              onClick={() => props.onToken(null)}
-            >
+            <Button disabled={props.doing !== undefined} onClick={() => props.onToken(null)}>
               {t('models.removeToken')}
-            </button>
+            </Button>
           )}
         </div>
         <FieldNotes id="hub-token" hint={t('models.hubTokenHint')} />

@@ -1,5 +1,6 @@
 import { getLibrary } from '../library';
 import type { LibraryState } from '../library-store';
+import { Button } from '../shared/button';
 import { Problem } from '../shared/messages';
 import { t } from '../texts';
 import '../texts/en/models';
@@ -10,9 +11,7 @@ export function LibraryStatus({ library }: { library: LibraryState }) {
   if (library.status === 'ready') return null;
   return (
     <Problem error={library.error}>
-      <button type="button" onClick={() => getLibrary().restart()}>
-        {t('common.tryAgain')}
-      </button>
+      <Button onClick={() => getLibrary().restart()}>{t('common.tryAgain')}</Button>
     </Problem>
   );
 }

@@ -1,5 +1,4 @@
-import Link from 'next/link';
-import { type Dispatch, lazy, type ReactNode, Suspense, useEffect } from 'react';
+import { type Dispatch, type ReactNode, useEffect } from 'react';
 import {
   formatBytes,
   formatPercent,
@@ -10,6 +9,9 @@ import {
   type ModelEntry,
   type PartState,
 } from '../../lib/contract';
+import { Button } from '../shared/button';
+import { later } from '../shared/later';
+import { Link } from '../shared/link';
 import { LiveText } from '../shared/messages';
 import { t } from '../texts';
 import '../texts/en/models';
@@ -29,7 +31,7 @@ import type { LibraryActions } from './use-library-actions';
 import { announce } from './wording';
 
 // It asks what the device can do, which the rest of the page does not wait for.
-const ModelChoice = lazy(async () => ({ default: (await import('./model-choice')).ModelChoice }));
+const ModelChoice = later(async () => (await import('./model-choice')).ModelChoice);
 
 /** The order for a newcomer: the real models, then added models, then the samples. */
 const order: readonly ModelEntry['origin'][] = ['listed', 'added', 'bundled'];
@@ -63,16 +65,14 @@ export function LibraryView(props: {
     <>
       <InterruptedBanner models={[...models, ...library.tools]} onResume={actions.resume} />
       {listed.length > 0 && (
-        <Suspense>
-          <ModelChoice
-            models={listed}
-            small={models.find(({ origin }) => origin === 'bundled')}
-            free={storage.atLeast ? Number.POSITIVE_INFINITY : storage.quota - storage.usage}
-            memory={gpu}
-            onMeasure={measure}
-            onDownload={(entry, precision) => actions.openSheet(entry, { precision })}
-          />
-        </Suspense>
+        <ModelChoice
+          models={listed}
+          small={models.find(({ origin }) => origin === 'bundled')}
+          free={storage.atLeast ? Number.POSITIVE_INFINITY : storage.quota - storage.usage}
+          memory={gpu}
+          onMeasure={measure}
+          onDownload={(entry, precision) => actions.openSheet(entry, { precision })}
+        />
       )}
       <div className="columns stack gap-24">
         <div className="column stack gap-24">
@@ -96,9 +96,7 @@ export function LibraryView(props: {
         </div>
         <div className="column stack gap-24">
           <StorageBar storage={library.storage} onPersist={actions.persist}>
-            <Link href="/settings" prefetch={false}>
-              {t('models.whatTakesIt')}
-            </Link>
+            <Link href="/settings">{t('models.whatTakesIt')}</Link>
           </StorageBar>
           <AddModel about={about(subjects.addModel)} actions={actions} />
           <HubSetting
@@ -194,9 +192,9 @@ function InterruptedBanner(props: {
             ? t.rich('models.interruptedAfter', { name, bytes: formatBytes(bytesDone), strong })
             : t.rich('models.interruptedAt', { name, percent: formatPercent(fraction), strong })}
         </p>
-        <button type="button" className="primary" onClick={() => props.onResume(entry)}>
+        <Button className="primary" onClick={() => props.onResume(entry)}>
           {t('models.resume')}
-        </button>
+        </Button>
       </aside>
     );
   });

@@ -1,4 +1,5 @@
 import { formatBytes, groupPairs, type LibrarySnapshot, type LoraEntry } from '../../lib/contract';
+import { Button } from '../shared/button';
 import { t } from '../texts';
 import '../texts/en/models';
 import { useState } from 'react';
@@ -46,13 +47,12 @@ export function LoraLibrary(props: {
             <p className="measure numbers">
               {name} · {amountOf(bytesDone, bytesTotal)}
             </p>
-            <button
-              type="button"
+            <Button
               aria-label={t('models.cancelName', { name })}
               onClick={() => actions.cancelLora(name)}
             >
               {t('models.cancel')}
-            </button>
+            </Button>
           </div>
         );
       })}
@@ -98,14 +98,13 @@ function LoraCard(props: { files: readonly [LoraEntry, LoraEntry?]; onDelete: ()
         <h3 className="file-name min-0 clip" title={source}>
           {name}
         </h3>
-        <button
-          type="button"
+        <Button
           className="danger small"
           aria-label={t('settings.deleteNamed', { name })}
           onClick={onDelete}
         >
           {t('models.delete')}
-        </button>
+        </Button>
       </div>
       <p className="field-hint">
         {t.rich('models.loraFacts', {
@@ -121,16 +120,15 @@ function LoraCard(props: { files: readonly [LoraEntry, LoraEntry?]; onDelete: ()
         <p className="words">
           <span className="field-hint">{t('models.triggerWords')}</span>
           {triggerWords.map((word) => (
-            <button
+            <Button
               key={word}
-              type="button"
               className="word"
               title={t('models.copy')}
               aria-label={t('models.copyWord', { word })}
               onClick={() => copy(word)}
             >
               {copied === word ? `${word} ✓` : word}
-            </button>
+            </Button>
           ))}
           <span className="visually-hidden" role="status">
             {copied && t('models.wordCopied', { word: copied })}

@@ -1,4 +1,5 @@
 import { useState } from 'react';
+import { Button } from '../shared/button';
 import { Problem } from '../shared/messages';
 import { t } from '../texts';
 import '../texts/en/models';
@@ -12,8 +13,7 @@ export function MeasureButton({ gpu, onMeasure }: { gpu: GpuMemory; onMeasure: (
   const error = asked && gpu.status === 'failed' ? gpu.error : null;
   return (
     <>
-      <button
-        type="button"
+      <Button
         className="inline"
         disabled={gpu.status === 'measuring'}
         onClick={() => {
@@ -22,7 +22,7 @@ export function MeasureButton({ gpu, onMeasure }: { gpu: GpuMemory; onMeasure: (
         }}
       >
         {t(gpu.status === 'measuring' ? 'models.measuring' : 'models.measure')}
-      </button>
+      </Button>
       {error?.code === 'BUSY' && (
         <p className="info" role="status">
           {t('models.measureBusy')}

@@ -1,4 +1,6 @@
 import { type ReactNode, useId, useLayoutEffect, useRef } from 'react';
+import { useWindowEvent } from '../shared/browser';
+import { Button } from '../shared/button';
 import { t } from '../texts';
 
 /**
@@ -26,16 +28,7 @@ export function Modal(props: {
     const element = dialog.current;
     const opener = document.activeElement;
     element?.showModal();
-    // Where the page changes the order of its parts, the dialog is moved with one and is not modal any more.
-    const onResize = () =>
-      requestAnimationFrame(() => {
-        if (!element?.open || element.matches(':modal')) return;
-        element.close();
-        element.showModal();
-      });
-    window.addEventListener('resize', onResize);
     return () => {
-      window.removeEventListener('resize', onResize);
       // Closed while it is still on the page: only then the browser gives the focus back.
       element?.close();
       // It does not where what had the focus in the dialog was disabled meanwhile.
@@ -43,6 +36,14 @@ export function Modal(props: {
       if (isLost && opener instanceof HTMLElement) opener.focus();
     };
   }, []);
+  // Where the page changes the order of its parts, the dialog is moved with one and is not modal any more.
+  useWindowEvent('resize', () =>
+    requestAnimationFrame(() => {
+      if (!dialog.current?.open || dialog.current.matches(':modal')) return;
+      dialog.current.close();
+      dialog.current.showModal();
+    }),
+  );
   return (
     <dialog
       ref={dialog}
@@ -61,9 +62,7 @@ export function Modal(props: {
       {close !== null && (
         <div className="actions row">
           {buttons}
-          <button type="button" onClick={onClose}>
-            {close}
-          </button>
+          <Button onClick={onClose}>{close}</Button>
         </div>
       )}
     </dialog>
@@ -86,12 +85,10 @@ export function Confirmation(props: {
       <p>{props.children}</p>
       <div className="actions">
         {/* The harmless one first: it has the focus. */}
-        <button type="button" onClick={props.onClose}>
-          {props.keep}
-        </button>
-        <button type="button" className="danger" onClick={props.onConfirm}>
+        <Button onClick={props.onClose}>{props.keep}</Button>
+        <Button className="danger" onClick={props.onConfirm}>
           {props.action}
-        </button>
+        </Button>
       </div>
     </Modal>
   );

@@ -1,4 +1,3 @@
-import Link from 'next/link';
 import {
   demonstrationModel,
   type ErrorRecord,
@@ -9,11 +8,13 @@ import {
   type ModelEntry,
   type Precision,
 } from '../../lib/contract';
+import { Link } from '../shared/link';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';
 import { useId, useState } from 'react';
 import { isConverted } from '../../lib/pipeline/installation';
 import { Fact } from '../shared/fact';
+import { Select } from '../shared/fields';
 import { FilePicker } from './file-picker';
 import { ModelControls } from './model-controls';
 import { isActive, type ModelView, storedAdapters, viewModel } from './model-view';
@@ -74,9 +75,7 @@ export function ModelCard(props: {
       <p className="prose muted">
         {manifestText(manifest.description)}{' '}
         {manifest.id === demonstrationModel && (
-          <Link href={`/models/${manifest.id}`} prefetch={false}>
-            {t('models.card')}
-          </Link>
+          <Link href={`/models/${manifest.id}`}>{t('models.card')}</Link>
         )}
       </p>
       <ModelFacts entry={entry} view={view} sharedChecker={sharedChecker} />
@@ -142,22 +141,15 @@ function LocalFiles(props: {
       {manifest.choices.length > 1 && (
         <div className="field">
           <label htmlFor={id}>{t('models.keepAs')}</label>
-          <select
+          <Select
             id={id}
             value={precision}
-            onChange={(event) =>
-              setChosen(
-                manifest.choices.find((choice) => choice.precision === event.target.value)
-                  ?.precision ?? null,
-              )
-            }
-          >
-            {manifest.choices.map((choice) => (
-              <option key={choice.precision} value={choice.precision}>
-                {manifestText(choice.name)}
-              </option>
-            ))}
-          </select>
+            options={manifest.choices.map((choice) => [
+              choice.precision,
+              manifestText(choice.name),
+            ])}
+            onChange={setChosen}
+          />
         </div>
       )}
       <FilePicker

@@ -1,4 +1,3 @@
-import Link from 'next/link';
 import { useEffect, useEffectEvent } from 'react';
 import {
   type Backend,
@@ -11,8 +10,10 @@ import {
   profileNames,
   sizes,
 } from '../../lib/contract';
+import { Button } from '../shared/button';
 import { useDevice } from '../shared/device';
 import { adapterName, shownBackend, useGpu } from '../shared/gpu';
+import { Link } from '../shared/link';
 import {
   durationText,
   forecastOfModel,
@@ -135,22 +136,14 @@ function Answer(props: {
             })}
       </p>
       {shown?.ready ? (
-        <Link
-          className="button primary"
-          prefetch={false}
-          href={`/?model=${encodeURIComponent(shown.manifest.id)}`}
-        >
+        <Link className="button primary" href={`/?model=${encodeURIComponent(shown.manifest.id)}`}>
           {t('models.makeVideoWith', { name: shown.manifest.name })}
         </Link>
       ) : (
         shown && (
-          <button
-            type="button"
-            className="primary"
-            onClick={() => onDownload(shown, choice.precision)}
-          >
+          <Button className="primary" onClick={() => onDownload(shown, choice.precision)}>
             {t('models.downloadBytes', { bytes: formatBytes(choice.download ?? 0) })}
-          </button>
+          </Button>
         )
       )}
     </div>

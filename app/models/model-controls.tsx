@@ -1,4 +1,3 @@
-import Link from 'next/link';
 import {
   adapterOffers,
   formatBytes,
@@ -8,6 +7,8 @@ import {
   isWanted,
   type ModelEntry,
 } from '../../lib/contract';
+import { Button } from '../shared/button';
+import { Link } from '../shared/link';
 import { t } from '../texts';
 import '../texts/en/models';
 import type { ModelView } from './model-view';
@@ -46,97 +47,82 @@ export function ModelControls(props: {
       {status === 'ready' && (
         <Link
           className={`button${origin === 'bundled' ? '' : ' primary'}`}
-          prefetch={false}
           href={`/?model=${encodeURIComponent(id)}`}
         >
           {t('models.makeVideo')}
         </Link>
       )}
       {idle && incomplete && fetchable && (
-        <button
-          type="button"
+        <Button
           className={status === 'ready' ? undefined : 'primary'}
           disabled={busy}
           onClick={() => actions.openSheet(entry)}
         >
           {status === 'absent' ? t('models.download') : t('models.downloadRest')}
-        </button>
+        </Button>
       )}
       {idle && withoutChecker && !incomplete && (
-        <button
-          type="button"
+        <Button
           disabled={busy}
           onClick={() => actions.download(id, { precision: precision ?? manifest.precision })}
         >
           {t('models.downloadChecker')}
-        </button>
+        </Button>
       )}
       {(active || isElsewhere) && (
-        <button type="button" disabled={isElsewhere} onClick={() => actions.pause(id)}>
+        <Button disabled={isElsewhere} onClick={() => actions.pause(id)}>
           {t('models.pause')}
-        </button>
+        </Button>
       )}
       {isStopped && (fetchable || isBundled(manifest)) && (
-        <button
-          type="button"
-          className="primary"
-          disabled={busy}
-          onClick={() => actions.resume(entry)}
-        >
+        <Button className="primary" disabled={busy} onClick={() => actions.resume(entry)}>
           {status === 'failed' ? t('common.tryAgain') : t('models.resume')}
-        </button>
+        </Button>
       )}
       {(active || isStopped || isElsewhere) && (
-        <button
-          type="button"
-          disabled={isElsewhere}
-          onClick={() => actions.askRemoval({ kind: 'download', id })}
-        >
+        <Button disabled={isElsewhere} onClick={() => actions.askRemoval({ kind: 'download', id })}>
           {t('models.cancel')}
-        </button>
+        </Button>
       )}
       {status === 'ready' &&
         idle &&
         fetchable &&
         others.map((choice) => (
-          <button
+          <Button
             key={choice.precision}
-            type="button"
             disabled={busy}
             onClick={() => actions.openSheet(entry, { precision: choice.precision })}
           >
             {t('models.getIn', { precision: precisionName(manifest, choice.precision) })}
-          </button>
+          </Button>
         ))}
       {status === 'ready' && idle && fetchable && hasAdapters && !incomplete && (
-        <button type="button" disabled={busy} onClick={() => actions.openSheet(entry)}>
+        <Button disabled={busy} onClick={() => actions.openSheet(entry)}>
           {t('models.chooseAdapter')}
-        </button>
+        </Button>
       )}
       {stored.length > 0 && bytesStored > 0 && idle && (
-        <button type="button" disabled={busy} onClick={() => actions.verify(id)}>
+        <Button disabled={busy} onClick={() => actions.verify(id)}>
           {t('models.checkBytes')}
-        </button>
+        </Button>
       )}
       {idle && bytesStored > 0 && (
-        <button
-          type="button"
+        <Button
           className="danger"
           disabled={busy}
           onClick={() => actions.askRemoval({ kind: 'files', id })}
         >
           {t('models.deleteBytes', { bytes: formatBytes(bytesStored) })}
-        </button>
+        </Button>
       )}
       {origin === 'added' && idle && (
-        <button
-          type="button"
+        <Button
           className="danger"
           disabled={busy}
           onClick={() => actions.askRemoval({ kind: 'model', id })}
         >
           {t('models.removeFromList')}
-        </button>
+        </Button>
       )}
     </div>
   );

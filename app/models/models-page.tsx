@@ -1,9 +1,9 @@
 'use client';
 
-import { useEffect, useReducer } from 'react';
+import { useReducer } from 'react';
 import { useLibrary } from '../library';
-import { SiteHeader } from '../shared/site-header';
-import { t } from '../texts';
+import { Page } from '../shared/app-page';
+import { useWindowEvent } from '../shared/browser';
 import { LibraryStatus } from './library-status';
 import { LibraryView } from './library-view';
 import { changePage, initialPage } from './page-state';
@@ -15,30 +15,17 @@ export function ModelsPage() {
   const [page, change] = useReducer(changePage, initialPage);
   const actions = useLibraryActions(change);
   // A download survives being closed; a video in the making does not.
-  useDropGuard();
+  // A file dropped beside its place must not replace the page.
+  useWindowEvent('dragover', prevent);
+  useWindowEvent('drop', prevent);
   return (
-    <>
-      <SiteHeader here="/models" />
-      <main id="main" tabIndex={-1} className="page stack page-width gap-16 models">
-        <h1>{t('common.models')}</h1>
-        <LibraryStatus library={library} />
-        {library.status === 'ready' && (
-          <LibraryView library={library.snapshot} page={page} change={change} actions={actions} />
-        )}
-      </main>
-    </>
+    <Page here="/models" name="common.models" className="page models">
+      <LibraryStatus library={library} />
+      {library.status === 'ready' && (
+        <LibraryView library={library.snapshot} page={page} change={change} actions={actions} />
+      )}
+    </Page>
   );
 }
 
-/** A file dropped beside its place must not replace the page. */
-function useDropGuard(): void {
-  useEffect(() => {
-    const keep = (event: DragEvent) => event.preventDefault();
-    window.addEventListener('dragover', keep);
-    window.addEventListener('drop', keep);
-    return () => {
-      window.removeEventListener('dragover', keep);
-      window.removeEventListener('drop', keep);
-    };
-  }, []);
-}
+const prevent = (event: Event) => event.preventDefault();

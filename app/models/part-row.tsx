@@ -6,6 +6,7 @@ import {
   type StoredComponent,
 } from '../../lib/contract';
 import { isConverted } from '../../lib/pipeline/installation';
+import { Button } from '../shared/button';
 import { t } from '../texts';
 import '../texts/en/models';
 import { fractionOf } from './model-view';
@@ -44,30 +45,18 @@ export function PartRow(props: {
         {steerable && (active || isStopped) && (
           <div className="actions small">
             {active && status !== 'verifying' && (
-              <button
-                type="button"
-                aria-label={t('models.pauseName', { name })}
-                onClick={props.onPause}
-              >
+              <Button aria-label={t('models.pauseName', { name })} onClick={props.onPause}>
                 {t('models.pause')}
-              </button>
+              </Button>
             )}
             {isStopped && (
-              <button
-                type="button"
-                aria-label={t('models.resumeName', { name })}
-                onClick={props.onResume}
-              >
+              <Button aria-label={t('models.resumeName', { name })} onClick={props.onResume}>
                 {status === 'failed' ? t('common.tryAgain') : t('models.resume')}
-              </button>
+              </Button>
             )}
-            <button
-              type="button"
-              aria-label={t('models.cancelName', { name })}
-              onClick={props.onCancel}
-            >
+            <Button aria-label={t('models.cancelName', { name })} onClick={props.onCancel}>
               {t('models.cancel')}
-            </button>
+            </Button>
           </div>
         )}
       </div>

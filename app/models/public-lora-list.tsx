@@ -1,7 +1,8 @@
-import Link from 'next/link';
 import { useState } from 'react';
 import { formatBytes, type LibrarySnapshot, type LoraEntry } from '../../lib/contract';
 import publicLoras from '../../lib/library/public-loras.json';
+import { Button } from '../shared/button';
+import { Link } from '../shared/link';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';
 
@@ -30,15 +31,14 @@ export function PublicLoraList(props: {
           {here ? (
             <UseInStudio lora={here} model={model.ready ? lora.model : null} />
           ) : (
-            <button
-              type="button"
+            <Button
               className="small"
               disabled={busy}
               aria-label={t('models.addNamed', { name })}
               onClick={() => onAdd(address)}
             >
               {t('models.add')}
-            </button>
+            </Button>
           )}
         </div>
         <p className="field-hint">
@@ -67,7 +67,7 @@ export function UseInStudio({ lora, model }: { lora: LoraEntry; model: string | 
   const query = new URLSearchParams({ lora: lora.name, ...(model && { model }) });
   const label = t('models.useNamed', { name: lora.name });
   return (
-    <Link className="button small" prefetch={false} href={`/?${query}`} aria-label={label}>
+    <Link className="button small" href={`/?${query}`} aria-label={label}>
       {t('models.useInStudio')}
     </Link>
   );

@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import { formatBytes, type StorageReport } from '../../lib/contract';
+import { Button } from '../shared/button';
 import { t } from '../texts';
 import '../texts/en/models';
 
@@ -30,9 +31,7 @@ export function StorageBar(props: {
       </p>
       {!persistent && (
         <div className="actions">
-          <button type="button" onClick={props.onPersist}>
-            {t('models.askToKeep')}
-          </button>
+          <Button onClick={props.onPersist}>{t('models.askToKeep')}</Button>
         </div>
       )}
       {props.children}

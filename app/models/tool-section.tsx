@@ -1,4 +1,5 @@
 import { formatBytes, languageModelsOf, type ToolEntry } from '../../lib/contract';
+import { Button } from '../shared/button';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';
 import '../texts/en/settings';
@@ -131,31 +132,29 @@ function ToolCard(props: { entry: ToolEntry; about: About; actions: LibraryActio
       />
       <div className="actions">
         {isIdle && !entry.ready && sources.length > 0 && (
-          <button
-            type="button"
+          <Button
             disabled={busy}
             onClick={() => actions.download(id, { precision: manifest.precision })}
           >
             {bytes === undefined
               ? t('models.download')
               : t('models.downloadBytes', { bytes: formatBytes(bytes) })}
-          </button>
+          </Button>
         )}
         {isIdle && entry.ready && (
-          <button type="button" disabled={busy} onClick={() => actions.verify(id)}>
+          <Button disabled={busy} onClick={() => actions.verify(id)}>
             {t('models.checkBytes')}
-          </button>
+          </Button>
         )}
         {isIdle && (entry.ready || origin === 'added') && (
-          <button
-            type="button"
+          <Button
             className="danger"
             disabled={busy}
             aria-label={t('settings.deleteNamed', { name })}
             onClick={() => actions.askRemoval({ kind: origin === 'added' ? 'model' : 'files', id })}
           >
             {t('models.delete')}
-          </button>
+          </Button>
         )}
       </div>
     </section>

@@ -1,15 +1,7 @@
 import type { Metadata } from 'next';
-import { PageTitle } from '../shared/page-title';
 import { OfflinePage } from './offline-page';
 
 export const metadata: Metadata = { robots: { index: false } };
 
 /** Shown by the service worker for a page that it does not have and that cannot be reached. */
-export default function Page() {
-  return (
-    <>
-      <PageTitle name="common.noConnection" />
-      <OfflinePage />
-    </>
-  );
-}
+export default OfflinePage;

@@ -1,7 +1,8 @@
-import Link from 'next/link';
 import { languageModelsOf, type ModelEntry } from '../../lib/contract';
 import { useLibrary } from '../library';
 import { CheckerDownload, useChecker } from '../shared/checker';
+import { Fact } from '../shared/fact';
+import { Link } from '../shared/link';
 import { t } from '../texts';
 import '../texts/en/serve';
 
@@ -15,14 +16,10 @@ export function Abilities({ model }: { model: ModelEntry }) {
     <section className="panel" aria-labelledby="abilities-title">
       <h2 id="abilities-title">{t('serve.abilities')}</h2>
       <dl className="facts">
-        <div>
-          <dt>{t('serve.checker')}</dt>
-          <dd>{checker.status === 'ready' ? t('serve.ready') : t('serve.absent')}</dd>
-        </div>
-        <div>
-          <dt>{t('serve.languageModel')}</dt>
-          <dd>{tool ? tool.manifest.name : t('serve.absent')}</dd>
-        </div>
+        <Fact name={t('serve.checker')}>
+          {checker.status === 'ready' ? t('serve.ready') : t('serve.absent')}
+        </Fact>
+        <Fact name={t('serve.languageModel')}>{tool ? tool.manifest.name : t('serve.absent')}</Fact>
       </dl>
       {checker.status === 'absent' && (
         <>
@@ -32,10 +29,7 @@ export function Abilities({ model }: { model: ModelEntry }) {
       )}
       {!tool && (
         <p className="field-hint">
-          {t('serve.noOptimizer')}{' '}
-          <Link href="/models#optimiser" prefetch={false}>
-            {t('serve.languageModels')}
-          </Link>
+          {t('serve.noOptimizer')} <Link href="/models#optimiser">{t('serve.languageModels')}</Link>
         </p>
       )}
     </section>

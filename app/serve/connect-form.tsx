@@ -1,6 +1,6 @@
-import Link from 'next/link';
 import type { DeviceReport, ModelEntry } from '../../lib/contract';
 import { BackendField, describedBy, FieldNotes, Switch } from '../shared/fields';
+import { linkTo } from '../shared/link';
 import { ModelField } from '../shared/model-field';
 import type { ModelList } from '../shared/use-models';
 import { t } from '../texts';
@@ -41,11 +41,7 @@ export function ConnectForm(props: {
         id="token"
         error={error}
         hint={t.rich('serve.tokenFrom', {
-          keys: (name) => (
-            <Link href="/keys" prefetch={false}>
-              {name}
-            </Link>
-          ),
+          keys: linkTo('/keys'),
         })}
       />
       <Switch

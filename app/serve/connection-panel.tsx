@@ -3,6 +3,8 @@ import { formatBytes, formatSize } from '../../lib/contract';
 import type { RunProgress } from '../../lib/predictions/run-state';
 import { type Connection, type CurrentJob, isConnected } from '../../lib/worker/connection';
 import { useNow } from '../shared/browser';
+import { Button } from '../shared/button';
+import { Fact } from '../shared/fact';
 import { LiveText, Problem } from '../shared/messages';
 import { RunStage } from '../shared/run-stage';
 import { t } from '../texts';
@@ -48,22 +50,18 @@ export function ConnectionPanel(props: { connection: Connection; onDisconnect: (
         <div className="actions">
           {isConnected(connection) &&
             (resumable ? (
-              <button type="button" onClick={() => serving.resume()}>
-                {t('serve.resume')}
-              </button>
+              <Button onClick={() => serving.resume()}>{t('serve.resume')}</Button>
             ) : (
-              <button type="button" onClick={() => serving.pause()}>
+              <Button onClick={() => serving.pause()}>
                 {busy ? t('serve.pauseAfter') : t('serve.pause')}
-              </button>
+              </Button>
             ))}
           {status === 'reconnecting' && (
-            <button type="button" onClick={() => serving.retryNow()}>
-              {t('serve.tryNow')}
-            </button>
+            <Button onClick={() => serving.retryNow()}>{t('serve.tryNow')}</Button>
           )}
-          <button type="button" onClick={onDisconnect}>
+          <Button onClick={onDisconnect}>
             {busy ? t('serve.handBack') : t('serve.disconnect')}
-          </button>
+          </Button>
         </div>
       )}
       {!ended && <p className="field-hint">{t('serve.keepVisible')}</p>}
@@ -91,7 +89,7 @@ function JobProgress({ job, progress }: { job: CurrentJob; progress: RunProgress
 function JobFacts(props: { job: CurrentJob; secondsRemaining: number | null }) {
   const { job, secondsRemaining } = props;
   const elapsed = Math.max(0, useNow() - job.startedAt) / 1000;
-  const facts = [
+  const facts: readonly (readonly [term: string, value: string])[] = [
     [t('serve.job'), job.id.slice(0, 8)],
     [t('serve.attempt'), `${job.attempt}`],
     [t('serve.video'), t('serve.videoOf', { size: formatSize(job.size), seconds: job.duration })],
@@ -105,10 +103,9 @@ function JobFacts(props: { job: CurrentJob; secondsRemaining: number | null }) {
   return (
     <dl className="facts">
       {facts.map(([term, value]) => (
-        <div key={term}>
-          <dt>{term}</dt>
-          <dd>{value}</dd>
-        </div>
+        <Fact key={term} name={term}>
+          {value}
+        </Fact>
       ))}
     </dl>
   );

@@ -3,7 +3,7 @@ import { ServePage } from './serve-page';
 
 export default function Page() {
   return (
-    <NeedsServer here="/serve" title="common.serve">
+    <NeedsServer here="/serve" name="common.serve">
       <ServePage />
     </NeedsServer>
   );

@@ -1,6 +1,7 @@
 import { formatSize, type PromptOptimizationStatus, type SafetyStatus } from '../../lib/contract';
 import type { ServedJob, ServeOptions } from '../../lib/worker/api';
 import { type Connection, isConnected } from '../../lib/worker/connection';
+import { Fact } from '../shared/fact';
 import { HelpLink } from '../shared/messages';
 import { errorSentences, type TextKey, t } from '../texts';
 import '../texts/en/serve';
@@ -18,41 +19,20 @@ export function TakesPanel(props: {
       <h2 id="takes-title">{t('serve.takes')}</h2>
       {options && (
         <dl className="facts">
-          <div>
-            <dt>{t('shared.model')}</dt>
-            <dd>{options.model}</dd>
-          </div>
-          <div>
-            <dt>{t('serve.precision')}</dt>
-            <dd>{options.precision}</dd>
-          </div>
-          <div>
-            <dt>{t('serve.sizes')}</dt>
-            <dd>{options.sizes.map(formatSize).join(', ')}</dd>
-          </div>
-          <div>
-            <dt>{t('serve.loras')}</dt>
-            <dd>{t('serve.upTo', { count: 3 })}</dd>
-          </div>
-          <div>
-            <dt>{t('serve.length')}</dt>
-            <dd>{t('serve.lengths', { from: 5, to: 10 })}</dd>
-          </div>
+          <Fact name={t('shared.model')}>{options.model}</Fact>
+          <Fact name={t('serve.precision')}>{options.precision}</Fact>
+          <Fact name={t('serve.sizes')}>{options.sizes.map(formatSize).join(', ')}</Fact>
+          <Fact name={t('serve.loras')}>{t('serve.upTo', { count: 3 })}</Fact>
+          <Fact name={t('serve.length')}>{t('serve.lengths', { from: 5, to: 10 })}</Fact>
           {identity && (
-            <div>
-              <dt>{t('serve.jobsOf')}</dt>
-              <dd>
-                {identity.shared
-                  ? t('serve.ownerAndShared', { owner: identity.owner })
-                  : identity.owner}
-              </dd>
-            </div>
+            <Fact name={t('serve.jobsOf')}>
+              {identity.shared
+                ? t('serve.ownerAndShared', { owner: identity.owner })
+                : identity.owner}
+            </Fact>
           )}
           {identity && (
-            <div>
-              <dt>{t('serve.queue')}</dt>
-              <dd>{t('serve.waiting', { count: identity.waiting })}</dd>
-            </div>
+            <Fact name={t('serve.queue')}>{t('serve.waiting', { count: identity.waiting })}</Fact>
           )}
         </dl>
       )}

@@ -2,11 +2,10 @@
 
 import { useCallback, useEffect, useState } from 'react';
 import { useLibrary } from '../library';
+import { Page } from '../shared/app-page';
 import { useDevice } from '../shared/device';
 import { GpuActions, GpuBadge, GpuNotice, gpuProblem, isEmulated, useGpu } from '../shared/gpu';
-import { SiteHeader } from '../shared/site-header';
 import { pickModel, useModels } from '../shared/use-models';
-import { t } from '../texts';
 import { Abilities } from './abilities';
 import { ConnectForm } from './connect-form';
 import { ConnectionPanel } from './connection-panel';
@@ -44,47 +43,44 @@ export function ServePage() {
     return installServeApi();
   }, []);
   return (
-    <>
-      <SiteHeader here="/serve">
+    <Page
+      here="/serve"
+      name="common.serve"
+      className="page serve"
+      data-ready={ready}
+      header={
         <GpuBadge gpu={gpu} backend={backend} problem={connected ? null : problem}>
           {gpuActions}
         </GpuBadge>
-      </SiteHeader>
-      <main
-        id="main"
-        tabIndex={-1}
-        className="page stack page-width gap-16 serve"
-        data-ready={ready}
-      >
-        <h1>{t('common.serve')}</h1>
-        <div className="columns stack gap-24" data-connected={connected}>
-          <ConnectForm
-            values={values}
-            change={change}
-            models={models}
-            model={model}
-            report={gpu.status === 'known' ? gpu.report : null}
-            connected={connected}
-            tokenError={form.tokenError}
-            signedIn={form.signedIn}
-            onConnect={() => void form.connect()}
+      }
+    >
+      <div className="columns stack gap-24" data-connected={connected}>
+        <ConnectForm
+          values={values}
+          change={change}
+          models={models}
+          model={model}
+          report={gpu.status === 'known' ? gpu.report : null}
+          connected={connected}
+          tokenError={form.tokenError}
+          signedIn={form.signedIn}
+          onConnect={() => void form.connect()}
+        />
+        <div className="column stack gap-24">
+          {!connected && problem && !isEmulated(problem) && (
+            <GpuNotice error={problem} backend={backend}>
+              {gpuActions}
+            </GpuNotice>
+          )}
+          <ConnectionPanel connection={connection} onDisconnect={form.disconnect} />
+          {model && <Abilities model={model} />}
+          <ServedList served={served} completed={completed} />
+          <TakesPanel
+            connection={connection}
+            options={options ?? (model && hub !== null ? optionsOf(model, hub) : null)}
           />
-          <div className="column stack gap-24">
-            {!connected && problem && !isEmulated(problem) && (
-              <GpuNotice error={problem} backend={backend}>
-                {gpuActions}
-              </GpuNotice>
-            )}
-            <ConnectionPanel connection={connection} onDisconnect={form.disconnect} />
-            {model && <Abilities model={model} />}
-            <ServedList served={served} completed={completed} />
-            <TakesPanel
-              connection={connection}
-              options={options ?? (model && hub !== null ? optionsOf(model, hub) : null)}
-            />
-          </div>
         </div>
-      </main>
-    </>
+      </div>
+    </Page>
   );
 }

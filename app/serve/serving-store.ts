@@ -11,6 +11,7 @@ import {
 import { keepAwake } from '../shared/browser';
 import { percentDone } from '../shared/run-progress';
 import { showJob } from '../shared/running-job';
+import { readText, writeText } from '../shared/stored-text';
 
 /** Finished jobs in the list; older ones are only counted. */
 const maxListedJobs = 50;
@@ -212,7 +213,7 @@ async function acquireServingLock(name: string, signal: AbortSignal): Promise<vo
       .request(servingLock, { ifAvailable: true }, async (lock) => {
         if (!lock) throw inUse();
         const since = new Date().toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
-        noteHolder(`, as “${name}” since ${since}`);
+        writeText(holderKey, `, as “${name}” since ${since}`);
         resolve();
         await new Promise<void>((end) => {
           if (signal.aborted) end();
@@ -223,22 +224,9 @@ async function acquireServingLock(name: string, signal: AbortSignal): Promise<vo
   });
 }
 
-/** A browser that stores nothing says only that there is another tab. */
-function noteHolder(text: string): void {
-  try {
-    localStorage.setItem(holderKey, text);
-  } catch {
-    // The other tabs have no name for this one then.
-  }
-}
-
 function inUse(): KinoraError {
-  let holder = '';
-  try {
-    holder = localStorage.getItem(holderKey) ?? '';
-  } catch {
-    // Storage is blocked.
-  }
+  // A browser that stores nothing says only that there is another tab.
+  const holder = readText(holderKey) ?? '';
   return new KinoraError('BUSY', `Another tab of this browser already serves${holder}.`, {
     remedy: 'Use that tab, or disconnect it first: both would use the same GPU.',
   });

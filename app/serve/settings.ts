@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { readText, writeText } from '../shared/stored-text';
 import { t } from '../texts';
 import '../texts/en/serve';
 
@@ -19,20 +20,16 @@ export type ServeSettings = z.output<typeof schema>;
 /** The stored settings; null if there are none, or if they are not valid. */
 export function loadSettings(): ServeSettings | null {
   try {
-    return schema.safeParse(JSON.parse(localStorage.getItem(key) ?? 'null')).data ?? null;
+    return schema.safeParse(JSON.parse(readText(key) ?? 'null')).data ?? null;
   } catch {
-    // Storage is blocked, or holds something else.
+    // It holds something else.
     return null;
   }
 }
 
 /** Stores the settings, if the browser allows it. */
 export function saveSettings(values: ServeSettings): void {
-  try {
-    localStorage.setItem(key, JSON.stringify(values));
-  } catch {
-    // Private windows of some browsers refuse it.
-  }
+  writeText(key, JSON.stringify(values));
 }
 
 /** A name such as "Chrome on Linux" from the user agent. */

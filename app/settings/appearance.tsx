@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import { Choice } from '../shared/fields';
+import { ChoiceField } from '../shared/fields';
 import { setTheme, themes, useTheme } from '../shared/theme';
 import { t } from '../texts';
 import '../texts/en/settings';
@@ -14,22 +14,14 @@ export function Appearance() {
   return (
     <section className="panel" aria-labelledby="appearance-title">
       <h2 id="appearance-title">{t('settings.appearance')}</h2>
-      <fieldset className="field">
-        <legend>{t('settings.theme')}</legend>
-        <div className="choices">
-          {themes.map((name) => (
-            <Choice
-              key={name}
-              name="theme"
-              value={name}
-              checked={theme === name}
-              onChange={() => setTheme(name)}
-            >
-              <span>{t(`settings.${name}`)}</span>
-            </Choice>
-          ))}
-        </div>
-      </fieldset>
+      <ChoiceField
+        name="theme"
+        legend={t('settings.theme')}
+        options={themes}
+        chosen={theme}
+        show={(name) => <span>{t(`settings.${name}`)}</span>}
+        onChange={setTheme}
+      />
       <LanguageField />
     </section>
   );
@@ -40,26 +32,20 @@ function LanguageField() {
   // The server does not know it.
   useEffect(() => setChosen(languageChoice()), []);
   return (
-    <fieldset className="field">
-      <legend>{t('settings.language')}</legend>
-      <div className="choices">
-        {languageChoices.map((choice) => (
-          <Choice
-            key={choice}
-            name="language"
-            value={choice}
-            checked={chosen === choice}
-            onChange={() => {
-              setChosen(choice);
-              // Without the texts, which the server could not send, the page stays as it is.
-              chooseLanguage(choice).then(focusChosen, () => {});
-            }}
-          >
-            <span>{choice === 'system' ? t('settings.system') : languageNames[choice]}</span>
-          </Choice>
-        ))}
-      </div>
-    </fieldset>
+    <ChoiceField
+      name="language"
+      legend={t('settings.language')}
+      options={languageChoices}
+      chosen={chosen}
+      show={(choice) => (
+        <span>{choice === 'system' ? t('settings.system') : languageNames[choice]}</span>
+      )}
+      onChange={(choice) => {
+        setChosen(choice);
+        // Without the texts, which the server could not send, the page stays as it is.
+        chooseLanguage(choice).then(focusChosen, () => {});
+      }}
+    />
   );
 }
 

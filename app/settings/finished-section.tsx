@@ -1,31 +1,24 @@
 import { useLiveQuery } from 'dexie-react-hooks';
 import { useEffect, useState } from 'react';
-import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract';
+import { type ErrorRecord, KinoraError } from '../../lib/contract';
 import { databaseError } from '../../lib/predictions/database';
 import { askToWrite, mayWrite, type VideoFolder } from '../../lib/predictions/video-folder';
 import { getRunner } from '../runner';
+import { Button } from '../shared/button';
 import { Switch } from '../shared/fields';
 import { changeFinished, type FinishedSettings, loadFinished } from '../shared/finished-settings';
 import { Problem } from '../shared/messages';
 import { hasNotifications } from '../shared/notification';
 import { playSound } from '../shared/sound';
+import { useTask } from '../shared/task';
 import { t } from '../texts';
 import '../texts/en/settings';
 
 /** What happens when a video of the studio is finished. */
 export function FinishedSection() {
   const stored = useLiveQuery(readSettings, []);
-  const [problem, setProblem] = useState<ErrorRecord | null>(null);
+  const { problem, run } = useTask();
   const settings = stored?.settings;
-  /** Runs a change; what it rejects with is shown. */
-  const run = (work: () => Promise<void>) => {
-    setProblem(null);
-    work().catch((thrown: unknown) => {
-      const error = toKinoraError(thrown);
-      // Closing the browser's dialog is no failure.
-      if (error.code !== 'CANCELLED') setProblem(error.toRecord());
-    });
-  };
   const change = (changes: Partial<FinishedSettings>) =>
     changeFinished(getRunner().store.database, changes);
   const allowed = hasNotifications() && Notification.permission === 'granted';
@@ -102,22 +95,17 @@ function FolderField(props: {
       {canChoose() && (
         <div className="actions">
           {folder && !writable && (
-            <button
-              type="button"
+            <Button
               className="primary"
               onClick={() => void askToWrite(folder).then(setWritable, () => {})}
             >
               {t('settings.allowAgain')}
-            </button>
+            </Button>
           )}
-          <button type="button" onClick={onChoose}>
+          <Button onClick={onChoose}>
             {t(folder ? 'shared.anotherFolder' : 'settings.chooseFolder')}
-          </button>
-          {folder && (
-            <button type="button" onClick={onStop}>
-              {t('settings.stopSaving')}
-            </button>
-          )}
+          </Button>
+          {folder && <Button onClick={onStop}>{t('settings.stopSaving')}</Button>}
         </div>
       )}
       {folder && !writable && <p className="field-error">{t('settings.folderAsksAgain')}</p>}

@@ -1,11 +1,5 @@
-import { useEffect, useState } from 'react';
-import {
-  appUrl,
-  type ErrorRecord,
-  KinoraError,
-  toKinoraError,
-  untilAborted,
-} from '../../lib/contract';
+import { useState } from 'react';
+import { appUrl, KinoraError, untilAborted } from '../../lib/contract';
 import type { GpuReportApi } from '../../lib/engine/gpu-report';
 import type { SpeedReport } from '../../lib/models/wan/speed';
 import { reportText } from '../../lib/models/wan/speed/text';
@@ -13,7 +7,9 @@ import { gpuLock } from '../../lib/predictions/locks';
 import { createWorkerClient } from '../../lib/predictions/worker-client';
 import { version } from '../../package.json';
 import { engine } from '../engine';
+import { Button } from '../shared/button';
 import { Problem } from '../shared/messages';
+import { useTask } from '../shared/task';
 import { t } from '../texts';
 import '../texts/en/settings';
 
@@ -24,25 +20,19 @@ const client = createWorkerClient<GpuReportApi>(
 
 /** Measures the GPU and shows a text for an issue. A stopped or failed measurement keeps its results until then. */
 export function GpuReport() {
-  const [stop, setStop] = useState<AbortController | null>(null);
+  const task = useTask();
+  const { busy } = task;
   const [report, setReport] = useState<SpeedReport | null>(null);
   const [complete, setComplete] = useState(false);
-  const [problem, setProblem] = useState<ErrorRecord | null>(null);
   const [copied, setCopied] = useState(false);
-  useEffect(() => () => stop?.abort(), [stop]);
   const start = () => {
-    const controller = new AbortController();
-    setStop(controller);
     setReport(null);
     setComplete(false);
-    setProblem(null);
     setCopied(false);
-    measure(setReport, controller.signal)
-      .then(() => setComplete(true))
-      .catch((thrown: unknown) => {
-        if (!controller.signal.aborted) setProblem(toKinoraError(thrown).toRecord());
-      })
-      .finally(() => setStop(null));
+    task.run(async (signal) => {
+      await measure(setReport, signal);
+      setComplete(true);
+    });
   };
   const text = report && reportText(report, version);
   const last = report?.lines.at(-1);
@@ -54,31 +44,31 @@ export function GpuReport() {
     <div className="gpu-report mt-8">
       <h3>{t('settings.report')}</h3>
       <p className="field-hint">{t('settings.reportHint')}</p>
-      {stop && <progress aria-label={t('settings.measuring')} />}
+      {busy && <progress aria-label={t('settings.measuring')} />}
       <p className="measure numbers" role="status">
-        {stop &&
+        {busy &&
           (last
             ? t('settings.reportMeasured', { kernel: t(`settings.measured.${last.measurement}`) })
             : t('settings.measuring'))}
-        {!stop && report && t(complete ? 'settings.reportMade' : 'settings.reportPartly')}
+        {!busy && report && t(complete ? 'settings.reportMade' : 'settings.reportPartly')}
       </p>
-      {text && !stop && (
+      {text && !busy && (
         <label className="field">
           {t('settings.reportText')}
           <textarea readOnly rows={10} spellCheck={false} lang="en" value={text} />
         </label>
       )}
       <div className="actions mt-8">
-        <button type="button" onClick={stop ? () => stop.abort() : start}>
-          {t(stop ? 'settings.stopReport' : 'settings.makeReport')}
-        </button>
-        {text && !stop && (
-          <button type="button" onClick={() => void copy().catch(() => setCopied(false))}>
+        <Button onClick={busy ? task.stop : start}>
+          {t(busy ? 'settings.stopReport' : 'settings.makeReport')}
+        </Button>
+        {text && !busy && (
+          <Button onClick={() => void copy().catch(() => setCopied(false))}>
             {t(copied ? 'settings.reportCopied' : 'settings.copyReport')}
-          </button>
+          </Button>
         )}
       </div>
-      {problem && <Problem error={problem} />}
+      {task.problem && <Problem error={task.problem} />}
     </div>
   );
 }

@@ -2,13 +2,11 @@ import { useLiveQuery } from 'dexie-react-hooks';
 import { useState } from 'react';
 import {
   type DeviceReport,
-  type ErrorRecord,
   type KernelRecord,
   type KernelSetting,
   KinoraError,
   kernelSettings,
   matrixFeature,
-  toKinoraError,
   usualKernels,
 } from '../../lib/contract';
 import { gainsByIntegers } from '../../lib/gpu/kernels/peak-rate';
@@ -23,10 +21,12 @@ import { gpuLock } from '../../lib/predictions/locks';
 import { loadSetting } from '../../lib/predictions/settings';
 import { engine } from '../engine';
 import { getRunner } from '../runner';
+import { Button } from '../shared/button';
 import { changeDevice, useDevice } from '../shared/device';
-import { Choice } from '../shared/fields';
+import { ChoiceField } from '../shared/fields';
 import { collectDiagnostics, type GpuState, gpuProblem } from '../shared/gpu';
 import { Problem } from '../shared/messages';
+import { useTask } from '../shared/task';
 import { t } from '../texts';
 import '../texts/en/settings';
 import { formatDate } from '../texts/format';
@@ -82,21 +82,15 @@ function KernelField(props: {
 }) {
   const { setting, offered, hints, onChange } = props;
   return (
-    <fieldset className="field" aria-describedby="kernels-hint">
-      <legend>{t('settings.kernels')}</legend>
-      <div className="choices">
-        {offered.map((name) => (
-          <Choice
-            key={name}
-            name="kernels"
-            value={name}
-            checked={setting === name}
-            onChange={() => onChange(name)}
-          >
-            <span>{t(`shared.kernels.${name}`)}</span>
-          </Choice>
-        ))}
-      </div>
+    <ChoiceField
+      name="kernels"
+      legend={t('settings.kernels')}
+      options={offered}
+      chosen={setting}
+      show={(name) => <span>{t(`shared.kernels.${name}`)}</span>}
+      onChange={onChange}
+      aria-describedby="kernels-hint"
+    >
       <p className="field-hint" id="kernels-hint">
         {t(`settings.kernelsHint.${setting}`)}
       </p>
@@ -105,7 +99,7 @@ function KernelField(props: {
           {hint}
         </p>
       ))}
-    </fieldset>
+    </ChoiceField>
   );
 }
 
@@ -156,15 +150,12 @@ function Actions(props: {
 }) {
   const { gpu, report, record, setting } = props;
   const [tuning, setTuning] = useState<{ done: number; total: number } | null>(null);
-  const [problem, setProblem] = useState<ErrorRecord | null>(null);
+  const { problem, run } = useTask();
   const [copied, setCopied] = useState(false);
   const canTune = report !== null && !report.software && setting !== 'runtime';
   const start = () => {
-    setProblem(null);
     setTuning({ done: 0, total: 0 });
-    tuneAgain(setting, setTuning)
-      .catch((thrown: unknown) => setProblem(toKinoraError(thrown).toRecord()))
-      .finally(() => setTuning(null));
+    run(() => tuneAgain(setting, setTuning).finally(() => setTuning(null)));
   };
   const copy = async () => {
     await navigator.clipboard.writeText(
@@ -186,13 +177,12 @@ function Actions(props: {
       )}
       <div className="actions">
         {canTune && !tuning && (
-          <button type="button" onClick={start}>
+          <Button onClick={start}>
             {t(record?.modes[setting] ? 'settings.tuneAgain' : 'settings.tuneNow')}
-          </button>
+          </Button>
         )}
         {tuning && (
-          <button
-            type="button"
+          <Button
             // The measuring may have ended meanwhile.
             onClick={() =>
               void engineApi()
@@ -201,12 +191,12 @@ function Actions(props: {
             }
           >
             {t('shared.skip')}
-          </button>
+          </Button>
         )}
         {/* Where the clipboard is closed to the page, the button does not say that it was copied. */}
-        <button type="button" onClick={() => void copy().catch(() => setCopied(false))}>
+        <Button onClick={() => void copy().catch(() => setCopied(false))}>
           {t(copied ? 'shared.diagnosticsCopied' : 'shared.copyDiagnostics')}
-        </button>
+        </Button>
       </div>
       <div role="status" className="notice">
         {problem && <Problem error={problem} />}

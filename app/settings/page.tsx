@@ -1,11 +1,1 @@
-import { PageTitle } from '../shared/page-title';
-import { SettingsPage } from './settings-page';
-
-export default function Page() {
-  return (
-    <>
-      <PageTitle name="common.settings" />
-      <SettingsPage />
-    </>
-  );
-}
+export { SettingsPage as default } from './settings-page';

@@ -8,10 +8,10 @@ import { changePage, initialPage, subjects } from '../models/page-state';
 import { RemovalDialog } from '../models/removal-dialog';
 import { StorageBar } from '../models/storage-bar';
 import { useLibraryActions } from '../models/use-library-actions';
+import { Page } from '../shared/app-page';
 import { changeDevice, useDevice } from '../shared/device';
 import { BackendField, MemoryField, Switch } from '../shared/fields';
 import { type GpuState, shownBackend, useGpu } from '../shared/gpu';
-import { SiteHeader } from '../shared/site-header';
 import { t } from '../texts';
 import '../texts/en/settings';
 import { Appearance } from './appearance';
@@ -28,47 +28,43 @@ export function SettingsPage() {
   const { removal, doing, done, problems } = page;
   const { hub } = subjects;
   return (
-    <>
-      <SiteHeader here="/settings" />
-      <main id="main" tabIndex={-1} className="page stack page-width gap-16 models settings">
-        <h1>{t('settings.title')}</h1>
-        <div className="columns stack gap-24">
-          <div className="column stack gap-24">
-            <Appearance />
-            <Computing gpu={gpu} />
-            <FinishedSection />
-            <GpuSection gpu={gpu} />
-          </div>
-          <div className="column stack gap-24">
-            <LibraryStatus library={library} />
-            {library.status === 'ready' && (
-              <>
-                <StorageBar storage={library.snapshot.storage} onPersist={actions.persist}>
-                  <StoredKinds library={library.snapshot} page={page} actions={actions} />
-                </StorageBar>
-                <HubSetting
-                  open
-                  library={library.snapshot}
-                  doing={doing[hub]}
-                  done={done[hub]}
-                  problem={problems[hub]}
-                  onSave={actions.setHub}
-                  onToken={actions.setHubToken}
-                />
-              </>
-            )}
-          </div>
+    <Page here="/settings" name="settings.title" className="page models settings">
+      <div className="columns stack gap-24">
+        <div className="column stack gap-24">
+          <Appearance />
+          <Computing gpu={gpu} />
+          <FinishedSection />
+          <GpuSection gpu={gpu} />
         </div>
-        {removal && library.status === 'ready' && (
-          <RemovalDialog
-            removal={removal}
-            library={library.snapshot}
-            onConfirm={actions.remove}
-            onClose={() => change({ type: 'removalAnswered' })}
-          />
-        )}
-      </main>
-    </>
+        <div className="column stack gap-24">
+          <LibraryStatus library={library} />
+          {library.status === 'ready' && (
+            <>
+              <StorageBar storage={library.snapshot.storage} onPersist={actions.persist}>
+                <StoredKinds library={library.snapshot} page={page} actions={actions} />
+              </StorageBar>
+              <HubSetting
+                open
+                library={library.snapshot}
+                doing={doing[hub]}
+                done={done[hub]}
+                problem={problems[hub]}
+                onSave={actions.setHub}
+                onToken={actions.setHubToken}
+              />
+            </>
+          )}
+        </div>
+      </div>
+      {removal && library.status === 'ready' && (
+        <RemovalDialog
+          removal={removal}
+          library={library.snapshot}
+          onConfirm={actions.remove}
+          onClose={() => change({ type: 'removalAnswered' })}
+        />
+      )}
+    </Page>
   );
 }
 

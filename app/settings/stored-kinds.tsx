@@ -1,12 +1,5 @@
 import { useCallback, useEffect, useState } from 'react';
-import {
-  type ErrorRecord,
-  entriesOf,
-  formatBytes,
-  type LibrarySnapshot,
-  type Prediction,
-  toKinoraError,
-} from '../../lib/contract';
+import { entriesOf, formatBytes, type LibrarySnapshot, type Prediction } from '../../lib/contract';
 import { deleteStoredApp, storedAppBytes } from '../../lib/offline/version-cache';
 import {
   keptLatentsLimit,
@@ -20,6 +13,7 @@ import { Outcome } from '../models/outcome';
 import { type PageState, subjects } from '../models/page-state';
 import type { LibraryActions } from '../models/use-library-actions';
 import { getRunner } from '../runner';
+import { Button } from '../shared/button';
 import { t } from '../texts';
 import '../texts/en/models';
 import '../texts/en/settings';
@@ -31,6 +25,8 @@ import {
   videosOf,
 } from '../../lib/predictions/stored-videos';
 import { Confirmation } from '../models/modal';
+import { Select } from '../shared/fields';
+import { useTask } from '../shared/task';
 import { Kind } from './kind';
 
 /** What Kinora stores in this browser, by kind, and how to free it. */
@@ -41,13 +37,12 @@ export function StoredKinds(props: {
 }) {
   const { library, page, actions } = props;
   const { runs, appBytes, read } = useStoredBytes();
-  const [problem, setProblem] = useState<ErrorRecord | null>(null);
-  const free = (work: () => Promise<void>) => {
-    setProblem(null);
-    work()
-      .then(() => Promise.all([read(), getLibrary().refresh()]))
-      .catch((thrown: unknown) => setProblem(toKinoraError(thrown).toRecord()));
-  };
+  const { problem, run } = useTask();
+  const free = (work: () => Promise<void>) =>
+    run(async () => {
+      await work();
+      await Promise.all([read(), getLibrary().refresh()]);
+    });
   return (
     <>
       <ul className="kinds">
@@ -62,14 +57,13 @@ export function StoredKinds(props: {
         )}
         {appBytes !== null && (
           <Kind name={t('settings.appFiles')} bytes={appBytes} hint={t('settings.appFilesHint')}>
-            <button
-              type="button"
+            <Button
               className="danger"
               disabled={appBytes === 0}
               onClick={() => free(deleteStoredApp)}
             >
               {t('settings.deleteAppFiles')}
-            </button>
+            </Button>
           </Kind>
         )}
       </ul>
@@ -82,14 +76,13 @@ export function StoredKinds(props: {
               bytes={runs.latents}
               hint={t('settings.latentsHint', { limit: formatBytes(keptLatentsLimit) })}
             >
-              <button
-                type="button"
+              <Button
                 className="danger"
                 disabled={runs.latents === 0}
                 onClick={() => free(() => sweepRuns(getRunner().store, 0))}
               >
                 {t('settings.deleteLatents')}
-              </button>
+              </Button>
             </Kind>
           </ul>
         </details>
@@ -142,8 +135,7 @@ function StoredModels(props: {
               <li key={id} className="split baseline">
                 <span>{name}</span>
                 <span className="measure numbers">{formatBytes(bytes)}</span>
-                <button
-                  type="button"
+                <Button
                   className="danger small"
                   disabled={!idle || page.doing[id] !== undefined}
                   title={idle ? undefined : t('settings.atWork')}
@@ -151,7 +143,7 @@ function StoredModels(props: {
                   onClick={() => actions.askRemoval({ kind, id })}
                 >
                   {t('models.delete')}
-                </button>
+                </Button>
               </li>
             ))}
           </ul>
@@ -203,25 +195,15 @@ function StoredVideos(props: { onDelete: (work: () => Promise<void>) => void }) 
       bytes={rows ? bytesOf(videos) : null}
       hint={t('settings.videosHint', { count: videos.length })}
     >
-      <select
+      <Select
         aria-label={t('settings.whichVideos')}
-        value={days}
-        onChange={(event) => setDays(Number(event.target.value))}
-      >
-        {ages.map((age) => (
-          <option key={age.days} value={age.days}>
-            {t(age.name)}
-          </option>
-        ))}
-      </select>
-      <button
-        type="button"
-        className="danger"
-        disabled={chosen.length === 0}
-        onClick={() => setAsking(true)}
-      >
+        value={`${days}`}
+        options={ages.map((age) => [`${age.days}`, t(age.name)])}
+        onChange={(chosen) => setDays(Number(chosen))}
+      />
+      <Button className="danger" disabled={chosen.length === 0} onClick={() => setAsking(true)}>
         {t('settings.deleteVideos', { count: chosen.length })}
-      </button>
+      </Button>
       {asking && (
         <Confirmation
           title={t('settings.deleteVideosQuestion', { count: chosen.length })}

@@ -2,6 +2,7 @@
 
 import { useState } from 'react';
 import { t } from '../texts';
+import { Button } from './button';
 import { switchVersion, useAppOffers } from './installed-app';
 
 /** Buttons for the app as a whole, while there is something to offer: a new version, the installation. */
@@ -11,19 +12,18 @@ export function AppButtons() {
   return (
     <div className="app-offers">
       {waiting && (
-        <button
-          type="button"
+        <Button
           className="small"
           title={t('common.updateHint')}
           onClick={() => void switchVersion(waiting).then((reason) => setNotice(reason ?? ''))}
         >
           {t('common.update')}
-        </button>
+        </Button>
       )}
       {install && (
-        <button type="button" className="small" onClick={() => void install.prompt()}>
+        <Button className="small" onClick={() => void install.prompt()}>
           {t('common.install')}
-        </button>
+        </Button>
       )}
       <span role="status" className="offer-notice muted text-m">
         {notice}

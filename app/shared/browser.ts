@@ -1,4 +1,39 @@
-import { useEffect, useState, useSyncExternalStore } from 'react';
+import { useEffect, useEffectEvent, useState, useSyncExternalStore } from 'react';
+
+/**
+ * The answer to a question, asked again when what it is about changes; undefined until it is there, and where the
+ * question is refused.
+ */
+export function useAnswer<T>(ask: () => Promise<T>, about: readonly unknown[]): T | undefined {
+  const [given, setGiven] = useState<{ about: readonly unknown[]; answer: T }>();
+  const effect = () => {
+    let current = true;
+    ask().then(
+      (answer) => current && setGiven({ about, answer }),
+      () => {},
+    );
+    return () => {
+      current = false;
+    };
+  };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what it is about is what it depends on
+  useEffect(effect, about);
+  return given?.about.every((one, index) => one === about[index]) ? given.answer : undefined;
+}
+
+/** Listens to an event of the window as long as the component is there. @param capture before the elements of the page */
+export function useWindowEvent<Type extends keyof WindowEventMap>(
+  type: Type,
+  handle: (event: WindowEventMap[Type]) => void,
+  capture = false,
+): void {
+  const onEvent = useEffectEvent(handle);
+  useEffect(() => {
+    const listener = (event: WindowEventMap[Type]) => onEvent(event);
+    window.addEventListener(type, listener, capture);
+    return () => window.removeEventListener(type, listener, capture);
+  }, [type, capture]);
+}
 
 /** The time in milliseconds since the epoch, updated every second. */
 export function useNow(): number {

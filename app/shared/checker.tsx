@@ -1,11 +1,9 @@
-import { lazy, Suspense } from 'react';
 import { hasSafetyChecker, type ModelEntry } from '../../lib/contract';
 import { useLibrary } from '../library';
 import { t } from '../texts';
+import { later } from './later';
 
-const PartDownload = lazy(async () => ({
-  default: (await import('./part-download')).PartDownload,
-}));
+const PartDownload = later(async () => (await import('./part-download')).PartDownload);
 
 /** What this browser has of the safety checker, which serves all models wherever it is stored. */
 export interface CheckerState {
@@ -49,16 +47,14 @@ export function CheckerDownload(props: {
   const { status, target } = checker;
   if (status !== 'absent' || !target) return null;
   return (
-    <Suspense>
-      <PartDownload
-        entry={target}
-        component="safety_checker"
-        name={t('shared.checkerName')}
-        bytes={checkerBytes}
-        {...rest}
-      >
-        {t('shared.checkerLocal')}
-      </PartDownload>
-    </Suspense>
+    <PartDownload
+      entry={target}
+      component="safety_checker"
+      name={t('shared.checkerName')}
+      bytes={checkerBytes}
+      {...rest}
+    >
+      {t('shared.checkerLocal')}
+    </PartDownload>
   );
 }

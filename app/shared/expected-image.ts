@@ -1,4 +1,5 @@
 import type { Size } from '../../lib/contract';
+import { writeText } from './stored-text';
 
 const key = 'kinora:image';
 const videosKey = 'kinora:videos';
@@ -19,7 +20,7 @@ export const imageScript = `try {
  */
 export function noteVideos(shown: boolean): void {
   document.documentElement.toggleAttribute('data-videos', shown);
-  note(videosKey, shown ? '1' : null);
+  writeText(videosKey, shown ? '1' : null);
 }
 
 /**
@@ -34,14 +35,5 @@ export function expectImage(size: Size | null): void {
 
 /** Notes for the next time that the page opens whether the form has a start image, and the size of its video. */
 export function noteImage(size: Size | null): void {
-  note(key, size);
-}
-
-function note(name: string, value: string | null): void {
-  try {
-    if (value === null) localStorage.removeItem(name);
-    else localStorage.setItem(name, value);
-  } catch {
-    // Where the browser stores nothing, neither image nor video is expected the next time.
-  }
+  writeText(key, size);
 }

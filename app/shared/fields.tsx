@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react';
+import type { ComponentProps, ReactNode } from 'react';
 import { type Backend, backends } from '../../lib/contract';
 import { t } from '../texts';
 import { budgetError, budgetRange, type TypedDevice } from './device';
@@ -48,6 +48,62 @@ export function Choice(props: {
   );
 }
 
+/** A field of which one option is chosen. */
+export function ChoiceField<Option extends string>(
+  props: Pick<ComponentProps<'fieldset'>, 'disabled' | 'aria-describedby' | 'children'> & {
+    name: string;
+    legend: string;
+    options: readonly Option[];
+    chosen: Option;
+    /** What an option shows. */
+    show: (option: Option) => ReactNode;
+    /** Whether the options stand below each other. */
+    stacked?: boolean;
+    onChange: (option: Option) => void;
+  },
+) {
+  const { name, legend, options, chosen, show, stacked, onChange, children, ...field } = props;
+  return (
+    <fieldset className="field" {...field}>
+      <legend>{legend}</legend>
+      <div className={['choices', 'stack', ...(stacked ? [] : ['halves'])].join(' ')}>
+        {options.map((option) => (
+          <Choice
+            key={option}
+            name={name}
+            value={option}
+            checked={option === chosen}
+            onChange={() => onChange(option)}
+          >
+            {show(option)}
+          </Choice>
+        ))}
+      </div>
+      {children}
+    </fieldset>
+  );
+}
+
+/** A list of which one entry is chosen. */
+export function Select<Value extends string>(
+  props: Omit<ComponentProps<'select'>, 'value' | 'onChange' | 'children'> & {
+    value: Value;
+    options: readonly (readonly [value: Value, text: string])[];
+    onChange: (value: Value) => void;
+  },
+) {
+  const { options, onChange, ...select } = props;
+  return (
+    <select {...select} onChange={(event) => onChange(event.target.value as Value)}>
+      {options.map(([value, text]) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </select>
+  );
+}
+
 /** A choice that is made or not, with what it means. */
 export function Switch(props: {
   name: string;
@@ -77,23 +133,16 @@ const backendNames: Readonly<Record<Backend, string>> = { webgpu: 'WebGPU', wasm
 /** Choice of the device that computes the video. */
 export function BackendField(props: { backend: Backend; onChange: (backend: Backend) => void }) {
   return (
-    <fieldset className="field">
-      <legend>{t('shared.backend')}</legend>
-      <div className="choices">
-        {backends.map((name) => (
-          <Choice
-            key={name}
-            name="backend"
-            value={name}
-            checked={props.backend === name}
-            onChange={() => props.onChange(name)}
-          >
-            <span>{backendNames[name]}</span>
-          </Choice>
-        ))}
-      </div>
+    <ChoiceField
+      name="backend"
+      legend={t('shared.backend')}
+      options={backends}
+      chosen={props.backend}
+      show={(name) => <span>{backendNames[name]}</span>}
+      onChange={props.onChange}
+    >
       <p className="field-hint">{t('shared.backendHint')}</p>
-    </fieldset>
+    </ChoiceField>
   );
 }
 

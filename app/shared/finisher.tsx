@@ -1,10 +1,8 @@
-import { lazy, Suspense } from 'react';
 import { type FinisherPart, partOfTool } from '../../lib/contract';
 import { useLibrary } from '../library';
+import { later } from './later';
 
-const PartDownload = lazy(async () => ({
-  default: (await import('./part-download')).PartDownload,
-}));
+const PartDownload = later(async () => (await import('./part-download')).PartDownload);
 
 /** The download of a network that finishes videos; nothing where it is there. */
 export function FinisherDownload({ part }: { part: FinisherPart }) {
@@ -12,9 +10,5 @@ export function FinisherDownload({ part }: { part: FinisherPart }) {
   if (library.status !== 'ready') return null;
   const tool = library.snapshot.tools.find(({ manifest }) => partOfTool(manifest) === part);
   if (!tool || tool.ready) return null;
-  return (
-    <Suspense>
-      <PartDownload entry={tool} component={part} name={tool.manifest.name} />
-    </Suspense>
-  );
+  return <PartDownload entry={tool} component={part} name={tool.manifest.name} />;
 }

@@ -10,6 +10,7 @@ import {
 } from '../../lib/contract';
 import { engine } from '../engine';
 import { errorTexts, t } from '../texts';
+import { Button } from './button';
 import { type DeviceSetting, getDevice } from './device';
 import { HelpLink } from './messages';
 
@@ -87,14 +88,9 @@ export function GpuBadge(props: {
   if (isEmulated(problem)) {
     return (
       <>
-        <button
-          type="button"
-          className="badge row min-0 muted text-m"
-          data-state={state}
-          popoverTarget={noteId}
-        >
+        <Button className="badge row min-0 muted text-m" data-state={state} popoverTarget={noteId}>
           <span>{text}</span>
-        </button>
+        </Button>
         <GpuNotice error={problem} backend={backend}>
           {children}
         </GpuNotice>
@@ -157,17 +153,13 @@ export function GpuActions(props: {
     <>
       {((backend === 'webgpu' && avoidedByCpu.includes(error.code)) ||
         (cpu && error.code === 'DEVICE_LOST')) && (
-        <button type="button" onClick={onUseCpu}>
-          {t('shared.useCpu')}
-        </button>
+        <Button onClick={onUseCpu}>{t('shared.useCpu')}</Button>
       )}
-      <button type="button" onClick={onCheck}>
-        {t('shared.checkAgain')}
-      </button>
+      <Button onClick={onCheck}>{t('shared.checkAgain')}</Button>
       {/* Where the clipboard is closed to the page, the button does not say that it was copied. */}
-      <button type="button" onClick={() => void copy().catch(() => setCopied(false))}>
+      <Button onClick={() => void copy().catch(() => setCopied(false))}>
         {copied ? t('shared.diagnosticsCopied') : t('shared.copyDiagnostics')}
-      </button>
+      </Button>
     </>
   );
 }

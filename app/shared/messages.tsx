@@ -1,16 +1,12 @@
-import Link from 'next/link';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import type { ErrorCode, ErrorRecord } from '../../lib/contract';
 import type { HelpPlace } from '../help/error-places';
 import { errorTexts, t } from '../texts';
+import { Link } from './link';
 
 /** Leads to what the help says of an error or a subject: each has an anchor (`app/help/error-places.ts`). */
 export function HelpLink({ to }: { to: ErrorCode | HelpPlace }) {
-  return (
-    <Link href={`/help#${to}`} prefetch={false}>
-      {t('shared.moreAbout')}
-    </Link>
-  );
+  return <Link href={`/help#${to}`}>{t('shared.moreAbout')}</Link>;
 }
 
 /** An error with its remedy. */

@@ -1,4 +1,3 @@
-import Link from 'next/link';
 import {
   type Backend,
   type DeviceReport,
@@ -8,6 +7,7 @@ import {
 import { viewModel } from '../models/model-view';
 import { useDraft } from '../studio/form/forecast';
 import { manifestText, t } from '../texts';
+import { Link } from './link';
 import { Problem } from './messages';
 import type { ModelList } from './use-models';
 
@@ -99,9 +99,7 @@ export function LargerModel(props: {
       {tooSlow && model.ready && !begun ? (
         <span>{t('shared.needsCard')}</span>
       ) : (
-        <Link href={`/models#${id}`} prefetch={false}>
-          {begun ? t('shared.seeDownload') : offer}
-        </Link>
+        <Link href={`/models#${id}`}>{begun ? t('shared.seeDownload') : offer}</Link>
       )}
     </p>
   );

@@ -1,34 +1,18 @@
 'use client';
 
-import type { ReactNode } from 'react';
-import { type TextKey, t } from '../texts';
-import { PageTitle } from './page-title';
+import type { ComponentProps } from 'react';
+import { t } from '../texts';
+import { Page } from './app-page';
 import { hasServer } from './server';
-import { SiteHeader } from './site-header';
-
-type Here = NonNullable<Parameters<typeof SiteHeader>[0]['here']>;
 
 /** A page that works with the API's server only; in a copy of the app without one, it says so. */
-export function NeedsServer(props: { here: Here; title: TextKey; children: ReactNode }) {
-  const title = <PageTitle name={props.title} />;
-  if (hasServer) {
-    return (
-      <>
-        {title}
-        {props.children}
-      </>
-    );
-  }
+export function NeedsServer({ children, ...page }: ComponentProps<typeof Page>) {
+  if (hasServer) return children;
   return (
-    <>
-      {title}
-      <SiteHeader here={props.here} />
-      <main id="main" tabIndex={-1} className="terms stack page-width gap-16">
-        <h1>{t(props.title)}</h1>
-        <p className="panel">
-          {t.rich('shared.needsServer', { code: (command) => <code>{command}</code> })}
-        </p>
-      </main>
-    </>
+    <Page {...page}>
+      <p className="panel">
+        {t.rich('shared.needsServer', { code: (command) => <code>{command}</code> })}
+      </p>
+    </Page>
   );
 }

@@ -1,18 +1,18 @@
-import { type ReactNode, useState } from 'react';
+import type { ReactNode } from 'react';
 import {
   type ComponentId,
-  type ErrorRecord,
   entriesOf,
   formatBytes,
   type LibraryEntry,
   type ToolManifest,
-  toKinoraError,
 } from '../../lib/contract';
 import { getLibrary } from '../library';
 import { Licence } from '../models/licence';
 import { fractionOf } from '../models/model-view';
 import { t } from '../texts';
+import { Button } from './button';
 import { Problem } from './messages';
+import { useTask } from './task';
 import { withTerms } from './terms-store';
 
 /** A button that downloads one part of a model or tool, with its size, licence and progress. */
@@ -30,33 +30,23 @@ export function PartDownload(props: {
   children?: ReactNode;
 }) {
   const { entry, component, name, then = '', onReady, children } = props;
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<ErrorRecord | null>(null);
+  const downloading = useTask();
+  const cancelling = useTask();
   const part = entry.parts.find((one) => one.component === component);
   const source = entry.manifest.sources.find((one) => one.component === component);
   if (!part || !source) return null;
   const { id, licence } = entry.manifest;
-  const download = async () => {
-    setBusy(true);
-    setError(null);
-    try {
+  const download = () =>
+    downloading.run(async () => {
       if (await downloadPart(entry, component)) onReady?.();
-    } catch (thrown) {
-      const failure = toKinoraError(thrown);
-      if (failure.code !== 'CANCELLED') setError(failure.toRecord());
-    } finally {
-      setBusy(false);
-    }
-  };
-  const cancel = () =>
-    void getLibrary()
-      .call((api) => api.cancel(id, component))
-      .catch((thrown: unknown) => setError(toKinoraError(thrown).toRecord()));
+    });
+  const cancel = () => cancelling.run(() => getLibrary().call((api) => api.cancel(id, component)));
   const listed = source.files.reduce((sum, file) => sum + (file.bytes ?? 0), 0);
   const bytes = part.bytesTotal ?? (listed || props.bytes);
   const fraction = fractionOf(part.bytesDone, part.bytesTotal);
-  const moving = busy || part.status === 'downloading' || part.status === 'verifying';
-  const problem = error ?? (moving ? null : (part.error ?? null));
+  const moving = downloading.busy || part.status === 'downloading' || part.status === 'verifying';
+  const error = downloading.problem ?? cancelling.problem;
+  const problem = error ?? (moving ? null : part.error);
   return (
     <div className="offer stack">
       {moving && (
@@ -69,17 +59,15 @@ export function PartDownload(props: {
       {problem && <Problem error={problem} />}
       <div className="actions small">
         {moving ? (
-          <button type="button" onClick={cancel}>
-            {t('shared.cancelDownload')}
-          </button>
+          <Button onClick={cancel}>{t('shared.cancelDownload')}</Button>
         ) : (
-          <button type="button" disabled={entry.elsewhere !== null} onClick={() => void download()}>
+          <Button disabled={entry.elsewhere !== null} onClick={download}>
             {t('shared.downloadPart', {
               name,
               size: bytes === undefined ? '' : ` (${formatBytes(bytes)})`,
               then,
             })}
-          </button>
+          </Button>
         )}
       </div>
       <p className="field-hint">

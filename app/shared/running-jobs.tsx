@@ -1,9 +1,9 @@
 'use client';
 
-import Link from 'next/link';
 import { useEffect } from 'react';
 import { t } from '../texts';
 import { formatTime } from '../texts/format';
+import { Link } from './link';
 import { type RunningJob, showInTitle, useRunningJobs } from './running-job';
 
 /** The jobs of this tab that another page than this one shows, each with a link to it. */
@@ -16,7 +16,6 @@ export function RunningJobs({ here }: { here: string | undefined }) {
       <Link
         key={job.href}
         href={job.href}
-        prefetch={false}
         className="running-job row gap-10 bordered rounded text-m numbers"
       >
         <progress aria-hidden value={job.percent ?? undefined} max={100} />

@@ -1,7 +1,8 @@
 'use client';
 
-import Link from 'next/link';
 import { t } from '../texts';
+import { Button } from './button';
+import { Link } from './link';
 import { Problem } from './messages';
 import { setUnsaved, type UnsavedVideos } from './unsaved-videos';
 
@@ -11,15 +12,13 @@ export function SaveNotice({ ids, error, denied, retry }: UnsavedVideos) {
     <div className="page-width mt-8" role="alert">
       <Problem error={error}>
         <p>{t('shared.unsaved', { count: ids.length })}</p>
-        <button type="button" onClick={() => void retry()}>
+        <Button onClick={() => void retry()}>
           {t(denied ? 'shared.allowAndSave' : 'common.tryAgain')}
-        </button>
-        <Link className="button" href="/settings" prefetch={false}>
+        </Button>
+        <Link className="button" href="/settings">
           {t('shared.anotherFolder')}
         </Link>
-        <button type="button" onClick={() => setUnsaved(null)}>
-          {t('shared.close')}
-        </button>
+        <Button onClick={() => setUnsaved(null)}>{t('shared.close')}</Button>
       </Problem>
     </div>
   );

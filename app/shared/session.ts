@@ -1,3 +1,5 @@
+import { readText, writeText } from './stored-text';
+
 /*
  * The time until which the session cookie may be valid, in this browser's storage. Scripts cannot read the
  * cookie, and a request without a session would print an error in the browser's console.
@@ -7,31 +9,17 @@ const sessionMs = 7 * 24 * 3_600_000;
 
 /** Called after a sign-in. */
 export function rememberSession(): void {
-  writeSession(String(Date.now() + sessionMs));
+  writeText(sessionKey, String(Date.now() + sessionMs));
 }
 
 /** Called after a sign-out, and when the server says that there is no session. */
 export function forgetSession(): void {
-  writeSession(null);
+  writeText(sessionKey, null);
 }
 
 /** Whether a request with the session's cookie is worth a try. */
 export function mayBeSignedIn(): boolean {
-  try {
-    return Number(localStorage.getItem(sessionKey) ?? 0) > Date.now();
-  } catch {
-    // Storage is blocked.
-    return false;
-  }
-}
-
-function writeSession(value: string | null): void {
-  try {
-    if (value === null) localStorage.removeItem(sessionKey);
-    else localStorage.setItem(sessionKey, value);
-  } catch {
-    // Storage is disabled: the next visit asks for a new sign-in.
-  }
+  return Number(readText(sessionKey) ?? 0) > Date.now();
 }
 
 /** Address of the Keys page that leads back to the share of a video, by the id of its prediction, after signing in. */

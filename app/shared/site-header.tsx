@@ -1,9 +1,11 @@
 'use client';
 
-import Link from 'next/link';
-import { lazy, type ReactNode, Suspense } from 'react';
+import type { ReactNode } from 'react';
 import { t } from '../texts';
+import { Button } from './button';
 import { Mark } from './icons';
+import { later } from './later';
+import { Link } from './link';
 import { brand } from './page-title';
 import { RunningJobs } from './running-jobs';
 import { useUnsaved } from './unsaved-videos';
@@ -23,19 +25,16 @@ const apiPages = [
 type Page = (typeof pages | typeof apiPages)[number];
 
 // The app's own offers come after the page has loaded.
-const AppButtons = lazy(async () => ({
-  default: (await import('./app-buttons')).AppButtons,
-}));
-const SaveNotice = lazy(async () => ({ default: (await import('./save-notice')).SaveNotice }));
+const AppButtons = later(async () => (await import('./app-buttons')).AppButtons);
+const SaveNotice = later(async () => (await import('./save-notice')).SaveNotice);
 
 /**
  * The header of every page, with links to all pages and what runs in this tab. Its first link leads to the
- * page's `<main id="main" tabIndex={-1}>`. No link of the app prefetches: browsers warn in
- * the console about prefetched files that are not used.
+ * page's `<main id="main" tabIndex={-1}>`.
  */
 export function SiteHeader(props: {
   /** Absent on pages that the header does not link to. */
-  here?: Page['href'];
+  here?: Page['href'] | undefined;
   children?: ReactNode;
 }) {
   const { here } = props;
@@ -61,18 +60,11 @@ export function SiteHeader(props: {
           ))}
         </nav>
         <RunningJobs here={here} />
-        <Suspense>
-          <AppButtons />
-        </Suspense>
+        <AppButtons />
         {props.children}
-        <button
-          type="button"
-          className="top-more"
-          aria-label={t('common.more')}
-          popoverTarget="top-more"
-        >
+        <Button className="top-more" aria-label={t('common.more')} popoverTarget="top-more">
           ⋯
-        </button>
+        </Button>
         <div id="top-more" popover="auto" className="menu">
           <PageLink
             href="/settings"
@@ -80,9 +72,7 @@ export function SiteHeader(props: {
             current={here === '/settings' && 'page'}
           />
           <PageLink href="/help" name="common.help" />
-          <Suspense>
-            <AppButtons />
-          </Suspense>
+          <AppButtons />
         </div>
       </header>
       {ofApi && (
@@ -92,11 +82,7 @@ export function SiteHeader(props: {
           ))}
         </nav>
       )}
-      {unsaved && (
-        <Suspense>
-          <SaveNotice {...unsaved} />
-        </Suspense>
-      )}
+      {unsaved && <SaveNotice {...unsaved} />}
     </>
   );
 }
@@ -108,7 +94,7 @@ export function PageLink(props: {
 }) {
   const { href, name, current } = props;
   return (
-    <Link href={href} prefetch={false} aria-current={current || undefined}>
+    <Link href={href} aria-current={current || undefined}>
       {t(name)}
     </Link>
   );

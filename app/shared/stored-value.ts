@@ -1,3 +1,5 @@
+import { writeText } from './stored-text';
+
 /**
  * A small value of this browser in `localStorage`, the same in all its tabs. It can be read at once, before
  * the first paint. {@link subscribe} and {@link getSnapshot} fit React's `useSyncExternalStore`.
@@ -39,11 +41,8 @@ export class StoredValue<T> {
   readonly set = (value: T): void => {
     this.#text = JSON.stringify(value);
     this.#value = value;
-    try {
-      localStorage.setItem(this.key, this.#text);
-    } catch {
-      // Where the browser stores nothing, the value is kept as long as the page.
-    }
+    // Where the browser stores nothing, the value is kept as long as the page.
+    writeText(this.key, this.#text);
     window.dispatchEvent(new StorageEvent('storage', { key: this.key, newValue: this.#text }));
   };
 

@@ -1,6 +1,7 @@
 import { termsVersion } from '../../lib/contract';
 import { Modal } from '../models/modal';
 import { t } from '../texts';
+import { Button } from './button';
 import { Problem } from './messages';
 import { accept, decline, useTerms } from './terms-store';
 import { TermsText } from './terms-text';
@@ -15,9 +16,9 @@ export function TermsQuestion() {
       width={680}
       className="terms-dialog"
       buttons={
-        <button type="button" className="primary" onClick={() => void accept()}>
+        <Button className="primary" onClick={() => void accept()}>
           {t('shared.accept')}
-        </button>
+        </Button>
       }
       close={t('shared.notNow')}
       onClose={decline}

@@ -1,5 +1,6 @@
 import { type ReactNode, useId } from 'react';
 import { t } from '../texts';
+import { Button } from './button';
 
 const shown = { video: 'shared.showVideo', preview: 'shared.showPreview' } as const;
 
@@ -26,14 +27,9 @@ export function Veil(props: {
       {reason !== null && (
         <div className="veil-cover">
           {blurred && <p id={id}>{reason}</p>}
-          <button
-            type="button"
-            className="small"
-            aria-describedby={blurred ? id : undefined}
-            onClick={onToggle}
-          >
+          <Button className="small" aria-describedby={blurred ? id : undefined} onClick={onToggle}>
             {blurred ? t(shown[what]) : t('shared.blurAgain')}
-          </button>
+          </Button>
         </div>
       )}
     </div>

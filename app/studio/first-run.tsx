@@ -1,4 +1,5 @@
 import { type Backend, type ModelEntry, type Size, sourcesFor } from '../../lib/contract';
+import { Button } from '../shared/button';
 import type { GpuState } from '../shared/gpu';
 import { LargerModel } from '../shared/model-field';
 import type { ModelList } from '../shared/use-models';
@@ -38,12 +39,10 @@ export function FirstRun(props: {
       <div className="row wrap gap-8-16 muted">
         {picture === null && (
           <div className="actions">
-            <button type="button" className="primary" onClick={onSample}>
+            <Button className="primary" onClick={onSample}>
               {t('form.trySample')}
-            </button>
-            <button type="button" onClick={chooseImage}>
-              {t('form.choosePhoto')}
-            </button>
+            </Button>
+            <Button onClick={chooseImage}>{t('form.choosePhoto')}</Button>
           </div>
         )}
         <p>{t('form.firstText')}</p>

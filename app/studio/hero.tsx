@@ -1,6 +1,7 @@
 import { useRef, useState } from 'react';
 import { appPath, heroClipPath, heroPosterPath } from '../../lib/contract';
 import { useReducedMotion } from '../shared/browser';
+import { Button } from '../shared/button';
 import { Picture } from '../shared/icons';
 import { t } from '../texts';
 import '../texts/en/form';
@@ -33,14 +34,13 @@ export function Hero() {
         onPause={() => setPlaying(false)}
       />
       <figcaption className="overlay text-s">{t('form.heroCaption')}</figcaption>
-      <button
-        type="button"
+      <Button
         className="hero-toggle overlay"
         aria-label={playing ? t('form.pauseClip') : t('form.playClip')}
         onClick={toggle}
       >
         <span aria-hidden="true" data-playing={playing} />
-      </button>
+      </Button>
     </figure>
   );
 }

@@ -1,5 +1,5 @@
-import Link from 'next/link';
 import { Modal } from '../models/modal';
+import { Link } from '../shared/link';
 import { type TextKey, t } from '../texts';
 import '../texts/en/run';
 
@@ -34,7 +34,7 @@ export function ShortcutsDialog({ onClose }: { onClose: () => void }) {
       </dl>
       <form method="dialog" className="actions">
         <button type="submit">{t('shared.close')}</button>
-        <Link href="/help" prefetch={false} className="button">
+        <Link href="/help" className="button">
           {t('common.help')}
         </Link>
       </form>

@@ -1,4 +1,4 @@
-import { useEffect, useEffectEvent } from 'react';
+import { useWindowEvent } from '../shared/browser';
 
 /** Handles the shortcuts; `?` is ignored in text fields. */
 export function useShortcuts(actions: {
@@ -6,7 +6,7 @@ export function useShortcuts(actions: {
   onCancel: () => void;
   onHelp: () => void;
 }): void {
-  const onKey = useEffectEvent((event: KeyboardEvent) => {
+  useWindowEvent('keydown', (event) => {
     const command = event.ctrlKey || event.metaKey;
     if (command && event.key === 'Enter') {
       // A key that is held down adds one video to the queue, not one each time it repeats.
@@ -16,11 +16,6 @@ export function useShortcuts(actions: {
     else return;
     event.preventDefault();
   });
-  useEffect(() => {
-    const listener = (event: KeyboardEvent) => onKey(event);
-    window.addEventListener('keydown', listener);
-    return () => window.removeEventListener('keydown', listener);
-  }, []);
 }
 
 /** Whether a key belongs to the field that has the focus. */

@@ -2,8 +2,6 @@
 
 import {
   type Dispatch,
-  lazy,
-  Suspense,
   useCallback,
   useEffect,
   useEffectEvent,
@@ -21,19 +19,21 @@ import {
 } from '../../lib/contract';
 import { isAtRest, isCancelled } from '../../lib/predictions/prediction-state';
 import { onceRendered, useFormAtSide } from '../shared/browser';
+import { Button } from '../shared/button';
 import { useDevice } from '../shared/device';
 import { expectImage, noteVideos } from '../shared/expected-image';
 import { useActed } from '../shared/first-act';
 import { GpuActions, GpuBadge, gpuProblem, useGpu } from '../shared/gpu';
+import { later } from '../shared/later';
 import { Problem } from '../shared/messages';
 import { sharedAfterSignIn } from '../shared/session';
 import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
 import { t } from '../texts';
 import '../texts/en/studio';
-import { useStable, useSteady } from '../shared/use-stable';
+import { useStable } from '../shared/use-stable';
 import { type Example, loadExample, loadExampleLora } from './form/examples';
-import { type RequestContent, RequestContext } from './form/form-context';
+import type { RequestContent } from './form/form-context';
 import type { FormAction, FormState } from './form/form-state';
 import { RequestForm } from './form/request-form';
 import { useEdit } from './form/use-edit';
@@ -51,26 +51,18 @@ import { useActions } from './use-actions';
 import { type Data, follow, loadData, useNew, useQueue, useShownRun, useStored } from './use-data';
 
 // There is nothing in them before the database is read.
-const Gallery = lazy(async () => ({ default: (await import('./gallery/gallery')).Gallery }));
-const QueuePanel = lazy(async () => ({
-  default: (await import('./queue/queue-panel')).QueuePanel,
-}));
+const Gallery = later(async () => (await import('./gallery/gallery')).Gallery);
+const QueuePanel = later(async () => (await import('./queue/queue-panel')).QueuePanel);
 // Both follow from what a person does.
-const UndoToast = lazy(async () => ({ default: (await import('./gallery/undo-toast')).UndoToast }));
-const ShortcutsDialog = lazy(async () => ({
-  default: (await import('./shortcuts-dialog')).ShortcutsDialog,
-}));
+const UndoToast = later(async () => (await import('./gallery/undo-toast')).UndoToast);
+const ShortcutsDialog = later(async () => (await import('./shortcuts-dialog')).ShortcutsDialog);
 
 /** The page that makes a video from an image and a prompt. */
 export function Studio() {
   const studio = useStudio();
   const { gpu, backend, gpuActions, problem, fileInput, help, setHelp } = studio;
   const formAtSide = useFormAtSide();
-  const request = (
-    <RequestContext key="request" value={studio.request}>
-      <RequestForm />
-    </RequestContext>
-  );
+  const request = <RequestForm key="request" {...studio.request} />;
   const stages = <Stages key="stages" {...studio} />;
   return (
     <>
@@ -78,15 +70,14 @@ export function Studio() {
         <GpuBadge gpu={gpu} backend={backend} problem={problem}>
           {gpuActions}
         </GpuBadge>
-        <button
-          type="button"
+        <Button
           className="icon"
           aria-label={t('studio.keyboardShortcuts')}
           title={t('studio.keyboardShortcuts')}
           onClick={() => setHelp(true)}
         >
           ?
-        </button>
+        </Button>
       </SiteHeader>
       <main id="main" tabIndex={-1}>
         <h1 className="visually-hidden">{t('studio.title')}</h1>
@@ -97,11 +88,7 @@ export function Studio() {
         </div>
       </main>
       {fileInput.dragging && <div className="drop-veil">{t('studio.drop')}</div>}
-      {help && (
-        <Suspense>
-          <ShortcutsDialog onClose={() => setHelp(false)} />
-        </Suspense>
-      )}
+      {help && <ShortcutsDialog onClose={() => setHelp(false)} />}
     </>
   );
 }
@@ -206,7 +193,7 @@ function useStudio() {
     },
     onExample: (example: Example) => void loadExample(example, change).catch(report),
   });
-  const request: RequestContent = useSteady({
+  const request: RequestContent = {
     formRef,
     form,
     change,
@@ -228,7 +215,7 @@ function useStudio() {
     gpuActions,
     introduced: shown === undefined,
     revision: ended?.[0] ? endOf(ended[0]) : '',
-  });
+  };
   const page = { help, setHelp, report, onSample, request, fileInput, change, edit };
   const compute = { gpu, backend, problem, gpuActions, onStage, models };
   return { ...past, ...compute, ...page, queue, runs, deletions, actions };
@@ -240,11 +227,7 @@ function Stages(studio: StudioState) {
   return (
     <div className="stages stack gap-24 min-0">
       {/* After a deletion the focus is on the stage: one step back leads here. */}
-      {deletions.list.length > 0 && (
-        <Suspense>
-          <UndoToast {...deletions} />
-        </Suspense>
-      )}
+      {deletions.list.length > 0 && <UndoToast {...deletions} />}
       {error ? (
         <div className="panel stage" role="alert">
           <Problem error={error} />
@@ -279,21 +262,17 @@ function Collections(studio: StudioState) {
   if (predictions.length === 0 && !acted) return null;
   return (
     <div className="collections stack gap-24 min-0">
-      <Suspense>
-        <QueuePanel {...studio} predictions={predictions} onError={report} />
-      </Suspense>
-      <Suspense>
-        <Gallery
-          busy={busy}
-          onResume={actions.onResume}
-          onRunAgain={actions.onRunAgain}
-          predictions={predictions}
-          shownId={shownId ?? (busy ? null : (shown?.id ?? null))}
-          undone={deletions.undone}
-          onShow={studio.setShownId}
-          onDelete={(ids) => deletions.remove(ids, 'gallery').catch(report)}
-        />
-      </Suspense>
+      <QueuePanel {...studio} predictions={predictions} onError={report} />
+      <Gallery
+        busy={busy}
+        onResume={actions.onResume}
+        onRunAgain={actions.onRunAgain}
+        predictions={predictions}
+        shownId={shownId ?? (busy ? null : (shown?.id ?? null))}
+        undone={deletions.undone}
+        onShow={studio.setShownId}
+        onDelete={(ids) => deletions.remove(ids, 'gallery').catch(report)}
+      />
     </div>
   );
 }

@@ -2,6 +2,7 @@ import { useEffect, useState, useSyncExternalStore } from 'react';
 import type { QueuePause, QueueState } from '../../lib/predictions/queue';
 import { idle, type RunState } from '../../lib/predictions/run-state';
 import type { Waiting } from '../../lib/predictions/store';
+import { useAnswer } from '../shared/browser';
 import { firstAct } from '../shared/first-act';
 import type * as StudioData from './data';
 
@@ -24,12 +25,12 @@ async function hasNothing(): Promise<boolean> {
 
 /** Whether there is nothing to read; false until that is known. */
 export function useNew(): boolean {
-  const [known, setKnown] = useState(false);
-  useEffect(() => {
-    isNew ??= hasNothing();
-    void isNew.then(setKnown);
-  }, []);
-  return known;
+  return (
+    useAnswer(() => {
+      isNew ??= hasNothing();
+      return isNew;
+    }, []) ?? false
+  );
 }
 
 /**

@@ -1,23 +1,24 @@
 'use client';
 
 import { termsVersion } from '../../lib/contract';
+import { Page } from '../shared/app-page';
+import { Button } from '../shared/button';
 import { Problem } from '../shared/messages';
 import { accept, useTerms } from '../shared/terms-store';
 import { TermsText } from '../shared/terms-text';
-import { TextPage } from '../shared/text-page';
 import { t } from '../texts';
 import { formatDate } from '../texts/format';
 
 /** The terms of use, and whether they are accepted. */
 export function TermsPage() {
   return (
-    <TextPage title={t('common.termsOfUse')}>
+    <Page name="common.termsOfUse">
       <article className="panel">
         <p className="field-hint">{t('shared.termsWhen', { version: termsVersion })}</p>
         <TermsText level={2} />
         <Acceptance />
       </article>
-    </TextPage>
+    </Page>
   );
 }
 
@@ -32,9 +33,9 @@ function Acceptance() {
       </p>
       {error && <Problem error={error} />}
       {acceptance === null && (
-        <button type="button" className="primary" onClick={() => void accept()}>
+        <Button className="primary" onClick={() => void accept()}>
           {t('shared.accept')}
-        </button>
+        </Button>
       )}
     </div>
   );

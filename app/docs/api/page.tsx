@@ -1,6 +1,6 @@
 import type { Metadata } from 'next';
-import Link from 'next/link';
 import { appPath } from '../../../lib/contract';
+import { Link } from '../../shared/link';
 import { hasServer } from '../../shared/server';
 import { Code } from '../parts';
 import { type Answer, api, apiEndpoints, type Content, type Endpoint, referred } from './document';
@@ -20,9 +20,7 @@ export default function Page() {
         <h1>Endpoints</h1>
         <Prose text={api.info.description} />
         <p>
-          <Link href="/docs" prefetch={false}>
-            Quick start, errors, webhooks
-          </Link>
+          <Link href="/docs">Quick start, errors, webhooks</Link>
           {' · '}
           <a href={appPath('/openapi.json')}>openapi.json</a>
         </p>

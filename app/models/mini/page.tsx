@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Metadata } from 'next';
 import type { ReactNode } from 'react';
+import { Prose } from '../../docs/api/fields';
 import { Table, Text } from '../../docs/parts';
 import { SiteHeader } from '../../shared/site-header';
 
@@ -38,17 +39,6 @@ export default async function Page() {
 /** A list, table or paragraph: what of Markdown the card has. */
 function showBlock(block: string, title: string): ReactNode {
   const lines = block.split('\n');
-  if (block.startsWith('- ')) {
-    return (
-      <ul key={block}>
-        {lines.map((line) => (
-          <li key={line}>
-            <Text>{line.slice(2)}</Text>
-          </li>
-        ))}
-      </ul>
-    );
-  }
   if (block.startsWith('|')) {
     const [columns = [], , ...rows] = lines.map((line) =>
       line
@@ -59,9 +49,5 @@ function showBlock(block: string, title: string): ReactNode {
     const cells = rows.map((row) => row.map((cell) => <Text key={cell}>{cell}</Text>));
     return <Table key={block} label={title} columns={columns} rows={cells} />;
   }
-  return (
-    <p key={block}>
-      <Text>{block}</Text>
-    </p>
-  );
+  return <Prose key={block} text={block} />;
 }

@@ -1,4 +1,5 @@
 import { parameterRanges, resolveSeed } from '../../../lib/contract';
+import { Button } from '../../shared/button';
 import { CheckerDownload, useChecker } from '../../shared/checker';
 import { BackendField, describedBy, FieldNotes, MemoryField, Switch } from '../../shared/fields';
 import { DiceIcon } from '../../shared/icons';
@@ -57,15 +58,14 @@ function SeedField() {
           {...describedBy('seed', error, true)}
           onChange={(event) => set({ seed: event.target.value })}
         />
-        <button
-          type="button"
+        <Button
           className="icon"
           title={t('form.randomSeed')}
           aria-label={t('form.randomSeed')}
           onClick={() => set({ seed: String(resolveSeed(-1)) })}
         >
           <DiceIcon />
-        </button>
+        </Button>
       </div>
       <FieldNotes id="seed" error={error} hint={t('form.seedHint')} />
     </div>

@@ -1,18 +1,13 @@
-import Link from 'next/link';
-import { type ReactNode, useState } from 'react';
-import {
-  type ErrorRecord,
-  type LoraEntry,
-  nativeSizeOf,
-  type RunOptions,
-  sizeInPixels,
-  toKinoraError,
-} from '../../../lib/contract';
+import { useState } from 'react';
+import { type LoraEntry, nativeSizeOf, type RunOptions, sizeInPixels } from '../../../lib/contract';
 import { CopyButton } from '../../docs/copy-button';
 import { Modal } from '../../models/modal';
 import { downloadFile } from '../../shared/browser';
+import { Button } from '../../shared/button';
+import { linkTo } from '../../shared/link';
 import { ProblemAlert } from '../../shared/messages';
 import { hasServer } from '../../shared/server';
+import { useTask } from '../../shared/task';
 import { pickModel, useModels } from '../../shared/use-models';
 import { t } from '../../texts';
 import '../../texts/en/code';
@@ -24,12 +19,6 @@ import {
   isFramed,
   requestCode,
 } from './request-code';
-
-const linkTo = (href: string) => (name: ReactNode) => (
-  <Link href={href} prefetch={false}>
-    {name}
-  </Link>
-);
 
 /** The form as code, in the language of one's choice. */
 export function CodeDialog(props: {
@@ -49,26 +38,18 @@ export function CodeDialog(props: {
     return image && isFramed(image.framing) ? [{ which, image }] : [];
   });
   const models = useModels();
-  const [saving, setSaving] = useState(false);
-  const [problem, setProblem] = useState<ErrorRecord | null>(null);
+  const task = useTask();
 
-  async function saveFramed({ file, name, framing }: ChosenImage, which: ImageName): Promise<void> {
-    setSaving(true);
-    setProblem(null);
-    const { model, size, profile } = form.values;
-    const listed = models.status === 'ready' ? pickModel(models.models, model) : undefined;
-    const video = sizeInPixels(size);
-    const manifest = listed?.manifest;
-    const frame = manifest ? nativeSizeOf(manifest, manifest.profiles[profile], size) : video;
-    try {
+  const saveFramed = ({ file, name, framing }: ChosenImage, which: ImageName) =>
+    task.run(async () => {
+      const { model, size, profile } = form.values;
+      const listed = models.status === 'ready' ? pickModel(models.models, model) : undefined;
+      const video = sizeInPixels(size);
+      const manifest = listed?.manifest;
+      const frame = manifest ? nativeSizeOf(manifest, manifest.profiles[profile], size) : video;
       const { framedPng } = await import('../../../lib/video/frame-image');
       downloadFile(await framedPng(file, framing, frame, video), framedName(name, which));
-    } catch (thrown) {
-      setProblem(toKinoraError(thrown).toRecord());
-    } finally {
-      setSaving(false);
-    }
-  }
+    });
 
   const name = t(`code.codeNames.${language}`);
   const buttons = (
@@ -83,14 +64,9 @@ export function CodeDialog(props: {
         text={text}
       />
       {framed.map(({ which, image }) => (
-        <button
-          key={which}
-          type="button"
-          disabled={saving}
-          onClick={() => void saveFramed(image, which)}
-        >
+        <Button key={which} disabled={task.busy} onClick={() => saveFramed(image, which)}>
           {t(which === 'image' ? 'code.saveFramed' : 'code.saveFramedEnd')}
-        </button>
+        </Button>
       ))}
     </>
   );
@@ -98,15 +74,14 @@ export function CodeDialog(props: {
     <Modal title={t('code.codeTitle')} width={760} buttons={buttons} onClose={onClose}>
       <div className="words">
         {codeLanguages.map((one) => (
-          <button
+          <Button
             key={one}
-            type="button"
             className="word"
             aria-pressed={one === language}
             onClick={() => setLanguage(one)}
           >
             {t(`code.codeNames.${one}`)}
-          </button>
+          </Button>
         ))}
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
@@ -124,7 +99,7 @@ export function CodeDialog(props: {
               api: linkTo('/docs/api'),
             })}
       </p>
-      <ProblemAlert error={problem} />
+      <ProblemAlert error={task.problem} />
     </Modal>
   );
 }

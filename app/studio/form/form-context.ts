@@ -16,7 +16,7 @@ import type { Improve } from './use-improve';
 import type { SharedFiles } from './use-launched-files';
 import type { FieldErrors } from './validation';
 
-/** What the studio gives to the form. It does not change while a run goes on. */
+/** What the studio gives to the form: none of it changes while a run goes on. */
 export interface RequestContent {
   readonly formRef: RefObject<HTMLFormElement | null>;
   readonly form: FormState;
@@ -62,18 +62,10 @@ export interface FormFields extends RequestContent {
   readonly set: (changes: Partial<FormValues>) => void;
 }
 
-export const RequestContext = createContext<RequestContent | null>(null);
 export const FieldsContext = createContext<FormFields | null>(null);
 
-export function useRequest(): RequestContent {
-  return requireContext(use(RequestContext));
-}
-
 export function useFields(): FormFields {
-  return requireContext(use(FieldsContext));
-}
-
-function requireContext<T>(value: T | null): T {
-  if (value === null) throw new Error('This part belongs to the form of the studio.');
-  return value;
+  const fields = use(FieldsContext);
+  if (fields === null) throw new Error('This part belongs to the form of the studio.');
+  return fields;
 }

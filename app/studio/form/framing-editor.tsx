@@ -1,7 +1,9 @@
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/framing';
-import { type PointerEvent, useEffect, useEffectEvent, useId, useRef, useState } from 'react';
+import { type PointerEvent, useEffect, useEffectEvent, useId, useRef } from 'react';
 import { backing, centred, type Framing, maxZoom, placeImage } from '../../../lib/contract';
+import { useAnswer } from '../../shared/browser';
 import { FramedParts } from './framed-picture';
 import {
   type FramingSizes,
@@ -39,7 +41,7 @@ export function FramingEditor(props: {
   const drag = useRef<{ x: number; y: number; framing: Framing } | null>(null);
   const warning = pixelWarning(image, framing);
   const colour = framing.background === 'blur' ? null : framing.background;
-  const transparent = useTransparency(url);
+  const transparent = useAnswer(() => isTransparent(url), [url]);
   const id = useId();
 
   const onWheel = useEffectEvent((event: WheelEvent) => {
@@ -121,12 +123,12 @@ export function FramingEditor(props: {
             onChange={(event) => onChange(zoomed(framing, sizes, Number(event.target.value)))}
           />
         </label>
-        <button type="button" className="small" onClick={() => onChange(fitted(framing))}>
+        <Button className="small" onClick={() => onChange(fitted(framing))}>
           {t('framing.fit')}
-        </button>
-        <button type="button" className="small" onClick={() => onChange(filling(framing))}>
+        </Button>
+        <Button className="small" onClick={() => onChange(filling(framing))}>
           {t('framing.fill')}
-        </button>
+        </Button>
       </div>
       {transparent && !bars && (
         <label className="framing-controls row wrap ruled on-surface text-m">
@@ -174,26 +176,16 @@ export function FramingEditor(props: {
   );
 }
 
-/** Whether an image has transparent parts; false until that is known. */
-function useTransparency(url: string): boolean {
-  const [transparent, setTransparent] = useState(false);
-  useEffect(() => {
-    let current = true;
-    const image = new Image();
-    image.onload = () => {
-      const side = 64;
-      const context = new OffscreenCanvas(side, side).getContext('2d');
-      context?.drawImage(image, 0, 0, side, side);
-      const pixels = context?.getImageData(0, 0, side, side).data ?? [];
-      if (current) setTransparent(pixels.some((value, index) => index % 4 === 3 && value < 250));
-    };
-    image.src = url;
-    return () => {
-      current = false;
-      setTransparent(false);
-    };
-  }, [url]);
-  return transparent;
+/** Whether an image has transparent parts. */
+async function isTransparent(url: string): Promise<boolean> {
+  const image = new Image();
+  image.src = url;
+  await image.decode();
+  const side = 64;
+  const context = new OffscreenCanvas(side, side).getContext('2d');
+  context?.drawImage(image, 0, 0, side, side);
+  const pixels = context?.getImageData(0, 0, side, side).data ?? [];
+  return pixels.some((value, index) => index % 4 === 3 && value < 250);
 }
 
 /** Whether there is enough room to move the image that one would drag it. */

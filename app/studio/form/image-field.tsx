@@ -1,6 +1,7 @@
 import { type ChangeEvent, lazy, Suspense, useRef } from 'react';
 import { nativeSizeOf, sizeInPixels } from '../../../lib/contract';
 import { useObjectUrl } from '../../shared/browser';
+import { Button } from '../../shared/button';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { ImageIcon } from '../../shared/icons';
 import { t } from '../../texts';
@@ -84,25 +85,23 @@ export function ImageField({ name }: { name: ImageName }) {
             <div className="image-bar row relative ruled on-surface">
               <span className="file-name flex-1 min-0 clip text-l">{image.name}</span>
               {name === 'lastImage' && (
-                <button
-                  type="button"
+                <Button
                   className="small"
                   title={t('form.swapHint')}
                   onClick={() => change({ type: 'imagesSwapped' })}
                 >
                   {t('form.swap')}
-                </button>
+                </Button>
               )}
-              <button type="button" className="small" onClick={() => input.current?.click()}>
+              <Button className="small" onClick={() => input.current?.click()}>
                 {t('form.replace')}
-              </button>
-              <button
-                type="button"
+              </Button>
+              <Button
                 className="small"
                 onClick={() => change({ type: 'imageSet', image: null, name })}
               >
                 {t('form.remove')}
-              </button>
+              </Button>
             </div>
           </>
         ) : (

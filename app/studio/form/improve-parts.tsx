@@ -1,4 +1,3 @@
-import Link from 'next/link';
 import { useRef } from 'react';
 import {
   addedSentences,
@@ -8,7 +7,9 @@ import {
 } from '../../../lib/contract';
 import { useLibrary } from '../../library';
 import { typeInto, useNow } from '../../shared/browser';
+import { Button } from '../../shared/button';
 import { CloseIcon } from '../../shared/icons';
+import { linkTo } from '../../shared/link';
 import { LiveText, Problem } from '../../shared/messages';
 import { PartDownload } from '../../shared/part-download';
 import { t } from '../../texts';
@@ -49,23 +50,17 @@ function LanguageModelOffer({ improve, busy }: { improve: Improve; busy: boolean
       {tool && (
         <PartDownload entry={tool} component="language_model" name={tool.manifest.name}>
           {t.rich('improve.otherLanguageModels', {
-            models: (name) => (
-              <Link href="/models#optimiser" prefetch={false}>
-                {name}
-              </Link>
-            ),
+            models: linkTo('/models#optimiser'),
           })}
         </PartDownload>
       )}
       <div className="actions small">
         {tools.some(({ ready }) => ready) && (
-          <button type="button" className="primary" disabled={busy} onClick={improve.start}>
+          <Button className="primary" disabled={busy} onClick={improve.start}>
             {t('improve.improveNow')}
-          </button>
+          </Button>
         )}
-        <button type="button" onClick={improve.cancel}>
-          {t('shared.notNow')}
-        </button>
+        <Button onClick={improve.cancel}>{t('shared.notNow')}</Button>
       </div>
     </section>
   );
@@ -95,9 +90,7 @@ function Writing(props: {
       <progress aria-label={t('improve.improving')} />
       {text && <p className="draft muted break">{text}</p>}
       <div className="actions small">
-        <button type="button" onClick={onCancel}>
-          {t('improve.cancel')}
-        </button>
+        <Button onClick={onCancel}>{t('improve.cancel')}</Button>
       </div>
     </section>
   );
@@ -126,21 +119,13 @@ function Outcome(props: { values: FormValues; improve: Improve; busy: boolean })
         </>
       )}
       <div className="actions small">
-        {optimization && (
-          <button type="button" onClick={undo}>
-            {t('form.undo')}
-          </button>
-        )}
+        {optimization && <Button onClick={undo}>{t('form.undo')}</Button>}
         {ended && ranOutOfTime(ended) && (
-          <button type="button" disabled={busy} onClick={waitLonger}>
+          <Button disabled={busy} onClick={waitLonger}>
             {t('improve.waitLonger', { time: formatTime(improveLimits.longer / 1000) })}
-          </button>
+          </Button>
         )}
-        {!optimization && (
-          <button type="button" onClick={cancel}>
-            {t('shared.close')}
-          </button>
-        )}
+        {!optimization && <Button onClick={cancel}>{t('shared.close')}</Button>}
       </div>
     </section>
   );
@@ -166,14 +151,13 @@ function AddedSentences(props: { optimization: PromptOptimization; prompt: strin
       {sentences.map((sentence, index) => (
         <li key={sentence} className="row between item break">
           {sentence}
-          <button
-            type="button"
+          <Button
             className="icon"
             aria-label={t('improve.removeSentence', { sentence })}
             onClick={() => remove(sentence, index)}
           >
             <CloseIcon />
-          </button>
+          </Button>
         </li>
       ))}
     </ul>

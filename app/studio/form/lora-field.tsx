@@ -1,8 +1,9 @@
-import Link from 'next/link';
 import { type ChangeEvent, useRef } from 'react';
 import { groupPairs, type ModelEntry, maxLoras } from '../../../lib/contract';
+import { Button } from '../../shared/button';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { ArrowIcon, CloseIcon } from '../../shared/icons';
+import { Link, linkTo } from '../../shared/link';
 import { errorTexts, t } from '../../texts';
 import '../../texts/en/form';
 import { exampleLoraOf } from './examples';
@@ -70,16 +71,9 @@ export function LoraField() {
       {offered.length > 0 && (
         <p className="words">
           {offered.map(({ name, label, use }) => (
-            <button
-              key={label}
-              type="button"
-              className="word"
-              disabled={full}
-              aria-label={label}
-              onClick={use}
-            >
+            <Button key={label} className="word" disabled={full} aria-label={label} onClick={use}>
               + {name.replace(/\.safetensors$/, '')}
-            </button>
+            </Button>
           ))}
         </p>
       )}
@@ -93,21 +87,12 @@ export function LoraField() {
         tabIndex={-1}
         onChange={choose}
       />
-      <button
-        type="button"
-        className="quiet"
-        disabled={full}
-        onClick={() => input.current?.click()}
-      >
+      <Button className="quiet" disabled={full} onClick={() => input.current?.click()}>
         {t('form.addLora')}
-      </button>
+      </Button>
       <p className="field-hint">
         {t.rich('form.loraHint', {
-          library: (name) => (
-            <Link href="/models#loras" prefetch={false}>
-              {name}
-            </Link>
-          ),
+          library: linkTo('/models#loras'),
         })}
       </p>
     </fieldset>
@@ -176,9 +161,8 @@ function LoraRow(props: {
         {!(place.first && place.last) && (
           <span className="lora-moves stack gap-2">
             {([-1, 1] as const).map((by) => (
-              <button
+              <Button
                 key={by}
-                type="button"
                 aria-label={
                   by < 0 ? t('form.moveNameUp', { name }) : t('form.moveNameDown', { name })
                 }
@@ -188,34 +172,28 @@ function LoraRow(props: {
                 onClick={() => change({ type: 'loraMoved', key, by })}
               >
                 <ArrowIcon up={by < 0} />
-              </button>
+              </Button>
             ))}
           </span>
         )}
-        <button
-          type="button"
+        <Button
           className="icon"
           aria-label={t('form.removeName', { name })}
           onClick={() => change({ type: 'loraRemoved', key })}
         >
           <CloseIcon />
-        </button>
+        </Button>
       </div>
       <FieldNotes id={lora.key} error={error} />
       {fitting.length > 0 && (
         <p className="words">
           {fitting.map(({ manifest: model, ready }) =>
             ready ? (
-              <button
-                key={model.id}
-                type="button"
-                className="word"
-                onClick={() => set({ model: model.id })}
-              >
+              <Button key={model.id} className="word" onClick={() => set({ model: model.id })}>
                 {t('form.useModel', { name: model.name })}
-              </button>
+              </Button>
             ) : (
-              <Link key={model.id} href={`/models#${model.id}`} prefetch={false}>
+              <Link key={model.id} href={`/models#${model.id}`}>
                 {t('form.getModel', { name: model.name })}
               </Link>
             ),
@@ -226,16 +204,15 @@ function LoraRow(props: {
       {words.length > 0 && (
         <p className="words">
           {words.map((word) => (
-            <button
+            <Button
               key={word}
-              type="button"
               className="word"
               title={t('form.addToPrompt')}
               aria-label={t('form.addWord', { word })}
               onClick={() => addWord(word)}
             >
               + {word}
-            </button>
+            </Button>
           ))}
         </p>
       )}

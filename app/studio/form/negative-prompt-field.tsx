@@ -1,4 +1,5 @@
 import { typeInto } from '../../shared/browser';
+import { Button } from '../../shared/button';
 import { FieldNotes } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
@@ -26,16 +27,15 @@ export function NegativePromptField() {
       />
       <p className="words">
         {[...own, ...negativePhrases].map(({ name, text }) => (
-          <button
+          <Button
             key={name}
-            type="button"
             className="word"
             title={text}
             aria-pressed={value.includes(text)}
             onClick={() => typeInto('negative_prompt', toggleList(value, text))}
           >
             {t(name)}
-          </button>
+          </Button>
         ))}
       </p>
       <FieldNotes id="negative_prompt" hint={unused ? t('form.negativeUnused') : undefined} />

@@ -7,7 +7,7 @@ import {
   sizes,
   switches,
 } from '../../../lib/contract';
-import { Choice, describedBy, FieldNotes } from '../../shared/fields';
+import { ChoiceField, describedBy, FieldNotes } from '../../shared/fields';
 import { FinisherDownload } from '../../shared/finisher';
 import { type TextKey, t } from '../../texts';
 import '../../texts/en/form';
@@ -116,27 +116,24 @@ const sizeNames: Readonly<Record<Size, TextKey>> = {
 export function SizeField() {
   const { values, set } = useFields();
   return (
-    <fieldset className="field">
-      <legend>{t('form.size')}</legend>
-      <div className="choices">
-        {sizes.map((size) => (
-          <Choice
-            key={size}
-            name="size"
-            value={size}
-            checked={values.size === size}
-            onChange={() => set({ size, sizeChosen: true })}
-          >
-            <span className="shape" data-size={size} aria-hidden="true" />
-            <span>
-              {t(sizeNames[size])} <small>{size.replace('*', '×')}</small>
-            </span>
-          </Choice>
-        ))}
-      </div>
+    <ChoiceField
+      name="size"
+      legend={t('form.size')}
+      options={sizes}
+      chosen={values.size}
+      show={(size) => (
+        <>
+          <span className="shape" data-size={size} aria-hidden="true" />
+          <span>
+            {t(sizeNames[size])} <small>{size.replace('*', '×')}</small>
+          </span>
+        </>
+      )}
+      onChange={(size) => set({ size, sizeChosen: true })}
+    >
       <SwitchField name="upscale" />
       {values.upscale && <SwitchField name="upscaler" />}
-    </fieldset>
+    </ChoiceField>
   );
 }
 

@@ -1,7 +1,9 @@
 import { type KeyboardEvent, useState } from 'react';
-import { type ErrorRecord, toKinoraError } from '../../../lib/contract';
+import { toKinoraError } from '../../../lib/contract';
+import { Button } from '../../shared/button';
 import { CloseIcon } from '../../shared/icons';
 import { Problem } from '../../shared/messages';
+import { useTask } from '../../shared/task';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { type Data, loadData, useStored } from '../use-data';
@@ -21,35 +23,30 @@ export function PresetField() {
   const { values, set } = useFields();
   const { presets, change } = usePresets();
   const [editing, setEditing] = useState(false);
-  const [error, setError] = useState<ErrorRecord | null>(null);
-  const apply = (action: PresetAction) => {
-    setError(null);
-    change(action).catch((thrown: unknown) => setError(toKinoraError(thrown).toRecord()));
-  };
+  const task = useTask();
+  const apply = (action: PresetAction) => task.run(() => change(action));
   return (
     <fieldset className="field presets">
       <legend>{t('form.yourPresets')}</legend>
       <div className="words">
         {presets.map((preset) => (
-          <button
+          <Button
             key={preset.id}
-            type="button"
             className="word"
             aria-pressed={hasValues(values, preset.values)}
             onClick={() => set(preset.values)}
           >
             {preset.name}
-          </button>
+          </Button>
         ))}
-        <button
-          type="button"
+        <Button
           className="word"
           aria-expanded={editing}
           aria-controls="own-presets"
           onClick={() => setEditing(!editing)}
         >
           {t('form.editPresets')}
-        </button>
+        </Button>
       </div>
       <section id="own-presets" aria-label={t('form.yourPresets')} hidden={!editing}>
         {editing && (
@@ -61,7 +58,7 @@ export function PresetField() {
             }
           />
         )}
-        {error && <Problem error={error} />}
+        {task.problem && <Problem error={task.problem} />}
       </section>
     </fieldset>
   );
@@ -92,9 +89,9 @@ function OwnPresets(props: {
           onChange={(event) => setName(event.target.value)}
           onKeyDown={(event) => onEnter(event, save)}
         />
-        <button type="button" disabled={name.trim() === ''} onClick={save}>
+        <Button disabled={name.trim() === ''} onClick={save}>
           {t('form.save')}
-        </button>
+        </Button>
       </div>
       <ul>
         {presets.map((preset) => (
@@ -113,14 +110,13 @@ function OwnPresets(props: {
                 field.value = preset.name;
               }}
             />
-            <button
-              type="button"
+            <Button
               className="icon"
               aria-label={t('form.deleteName', { name: preset.name })}
               onClick={() => onAction({ type: 'deleted', id: preset.id })}
             >
               <CloseIcon />
-            </button>
+            </Button>
           </li>
         ))}
       </ul>

@@ -1,7 +1,7 @@
-import Link from 'next/link';
 import { adapterStrengths, samplingSwitches } from '../../../lib/contract';
 import { storedModel } from '../../../lib/pipeline/profiles';
 import { describedBy, FieldNotes, Switch } from '../../shared/fields';
+import { linkTo } from '../../shared/link';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { useFields } from './form-context';
@@ -29,7 +29,7 @@ export function ProfileField() {
             available
               ? t(`form.${name}Hint`)
               : t.rich('form.guidanceAdapterMissing', {
-                  link: (inside) => <Link href="/models">{inside}</Link>,
+                  link: linkTo('/models'),
                 })
           }
           disabled={!available}

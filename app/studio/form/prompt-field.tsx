@@ -1,7 +1,9 @@
-import { lazy, Suspense, useEffect, useState } from 'react';
+import { useEffect, useState } from 'react';
 import { typeInto } from '../../shared/browser';
+import { Button } from '../../shared/button';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { useActed } from '../../shared/first-act';
+import { later } from '../../shared/later';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import type { OptimizerApi, PromptLength } from '../../../lib/contract';
@@ -12,9 +14,7 @@ import { typedPrompt } from './form-state';
 import { PromptTools } from './prompt-tools';
 
 // Nothing of it is seen before someone asks for it.
-const ImproveParts = lazy(async () => ({
-  default: (await import('./improve-parts')).ImproveParts,
-}));
+const ImproveParts = later(async () => (await import('./improve-parts')).ImproveParts);
 
 /** The prompt, with the button that improves it and what comes of that. */
 export function PromptField() {
@@ -34,15 +34,9 @@ export function PromptField() {
     <div className="field">
       <div className="field-head row between mb-8">
         <label htmlFor="prompt">{t('form.prompt')}</label>
-        <button
-          type="button"
-          className="small"
-          disabled={idle}
-          title={t('form.improveHint')}
-          onClick={start}
-        >
+        <Button className="small" disabled={idle} title={t('form.improveHint')} onClick={start}>
           {optimization ? t('form.improveAgain') : t('form.improve')}
-        </button>
+        </Button>
       </div>
       <textarea
         id="prompt"
@@ -64,11 +58,7 @@ export function PromptField() {
         onPrompt={(text) => typeInto('prompt', text)}
         onReplace={(text) => set({ prompt: text })}
       />
-      {(acted || optimization) && (
-        <Suspense>
-          <ImproveParts values={values} improve={improve} busy={busy} />
-        </Suspense>
-      )}
+      {(acted || optimization) && <ImproveParts values={values} improve={improve} busy={busy} />}
     </div>
   );
 }

@@ -1,5 +1,6 @@
 import { useState } from 'react';
 import { appPath } from '../../../lib/contract';
+import { Button } from '../../shared/button';
 import { Picture } from '../../shared/icons';
 import { t } from '../../texts';
 import '../../texts/en/form';
@@ -33,16 +34,15 @@ export function PromptTools(props: {
     <div className="prompt-tools">
       <div className="words">
         {tools.map((tool) => (
-          <button
+          <Button
             key={tool}
-            type="button"
             className="word"
             aria-expanded={open === tool}
             aria-controls="prompt-tool"
             onClick={() => void toggle(tool)}
           >
             {t(`form.promptTools.${tool}`)}
-          </button>
+          </Button>
         ))}
       </div>
       <section
@@ -67,8 +67,7 @@ export function PromptTools(props: {
           <ul className="examples stack gap-8 halves">
             {examples.map((example) => (
               <li key={example.picture}>
-                <button
-                  type="button"
+                <Button
                   disabled={disabled}
                   onClick={() => {
                     onExample(example);
@@ -77,7 +76,7 @@ export function PromptTools(props: {
                 >
                   <Picture src={appPath(example.picture)} alt="" width={1280} height={720} />
                   {t(example.name)}
-                </button>
+                </Button>
               </li>
             ))}
           </ul>
@@ -98,9 +97,9 @@ function Earlier(props: {
     <ul className="earlier stack gap-4">
       {prompts.map((prompt) => (
         <li key={prompt}>
-          <button type="button" disabled={disabled} onClick={() => onChoose(prompt)}>
+          <Button disabled={disabled} onClick={() => onChoose(prompt)}>
             {prompt}
-          </button>
+          </Button>
         </li>
       ))}
     </ul>

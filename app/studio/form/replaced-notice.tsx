@@ -1,5 +1,6 @@
 import { type Dispatch, type ReactNode, useEffect, useRef } from 'react';
 import { useObjectUrl } from '../../shared/browser';
+import { Button } from '../../shared/button';
 import { Picture } from '../../shared/icons';
 import { t } from '../../texts';
 import '../../texts/en/form';
@@ -22,12 +23,8 @@ export function ReplacedNotice(props: {
       content={last}
       imageText={(name) => t('form.replaced.image', { name })}
     >
-      <button type="button" onClick={() => change({ type: 'undone', values, files })}>
-        {t('form.undo')}
-      </button>
-      <button type="button" onClick={() => change({ type: 'replacementsKept' })}>
-        {t('shared.close')}
-      </button>
+      <Button onClick={() => change({ type: 'undone', values, files })}>{t('form.undo')}</Button>
+      <Button onClick={() => change({ type: 'replacementsKept' })}>{t('shared.close')}</Button>
     </Notice>
   );
 }
@@ -49,12 +46,10 @@ export function SharedQuestion({ shared, content }: { shared: SharedFiles; conte
         content={content}
         imageText={(name) => t('form.shared.now', { name })}
       >
-        <button type="button" className="primary" onClick={shared.use}>
+        <Button className="primary" onClick={shared.use}>
           {t('form.shared.use')}
-        </button>
-        <button type="button" onClick={shared.discard}>
-          {t('form.shared.discard')}
-        </button>
+        </Button>
+        <Button onClick={shared.discard}>{t('form.shared.discard')}</Button>
       </Notice>
     </div>
   );

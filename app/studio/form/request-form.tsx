@@ -1,4 +1,6 @@
-import { type Dispatch, lazy, memo, Suspense, useEffect, useState } from 'react';
+import { type Dispatch, memo, useEffect, useState } from 'react';
+import { Button } from '../../shared/button';
+import { later } from '../../shared/later';
 import { Problem, ProblemAlert } from '../../shared/messages';
 import { ModelField } from '../../shared/model-field';
 import { pickModel } from '../../shared/use-models';
@@ -6,10 +8,11 @@ import { t } from '../../texts';
 import '../../texts/en/form';
 import { chosenSwitches, formatBytes, formatOfFile, parameterRanges } from '../../../lib/contract';
 import { bitRateOf } from '../../../lib/video/bit-rate';
+import { useAnswer } from '../../shared/browser';
 import { firstAct, useActed } from '../../shared/first-act';
 import { GpuNotice, isEmulated } from '../../shared/gpu';
 import { forecastOf, useForecast } from './forecast';
-import { FieldsContext, useFields, useRequest } from './form-context';
+import { FieldsContext, type RequestContent, useFields } from './form-context';
 import {
   endsInImage,
   type FormAction,
@@ -25,27 +28,18 @@ import { ImageField } from './image-field';
 import { NumberField, SizeField, SwitchField } from './parameter-fields';
 import { PromptField } from './prompt-field';
 import { chosenOptions, runOfForm, samplingOf } from './sampling';
-import type { FieldErrors, shownErrors } from './validation';
+import type { FieldErrors } from './validation';
 
 // They follow from what came from elsewhere.
-const ReplacedNotice = lazy(async () => ({
-  default: (await import('./replaced-notice')).ReplacedNotice,
-}));
-const SharedQuestion = lazy(async () => ({
-  default: (await import('./replaced-notice')).SharedQuestion,
-}));
+const ReplacedNotice = later(async () => (await import('./replaced-notice')).ReplacedNotice);
+const SharedQuestion = later(async () => (await import('./replaced-notice')).SharedQuestion);
 
 // They are unfolded by what a person does.
-const VariationsField = lazy(async () => ({
-  default: (await import('./variations-field')).VariationsField,
-}));
-const AdvancedFields = lazy(async () => ({
-  default: (await import('./advanced-fields')).AdvancedFields,
-}));
+const VariationsField = later(async () => (await import('./variations-field')).VariationsField);
+const AdvancedFields = later(async () => (await import('./advanced-fields')).AdvancedFields);
 
 /** All settings of a video, and the Generate button. */
-export const RequestForm = memo(function RequestForm() {
-  const request = useRequest();
+export const RequestForm = memo(function RequestForm(request: RequestContent) {
   const acted = useActed();
   const { formRef, form, change, models, startError, fileInput, edit, shared, several } = request;
   const { notice } = fileInput;
@@ -76,16 +70,8 @@ export const RequestForm = memo(function RequestForm() {
       >
         <div className="request-fields stack gap-20 relative">
           <div role="status" className="notice">
-            {shared.files.length > 0 && (
-              <Suspense>
-                <SharedQuestion shared={shared} content={form} />
-              </Suspense>
-            )}
-            {replaced && (
-              <Suspense>
-                <ReplacedNotice last={replaced} change={change} />
-              </Suspense>
-            )}
+            {shared.files.length > 0 && <SharedQuestion shared={shared} content={form} />}
+            {replaced && <ReplacedNotice last={replaced} change={change} />}
           </div>
           <ImageField name="image" />
           <ImageField name="lastImage" />
@@ -95,9 +81,9 @@ export const RequestForm = memo(function RequestForm() {
             {several && (
               <div className="info">
                 <p>{t('form.severalImages', { count: several.length })}</p>
-                <button type="button" className="small" onClick={fileInput.clearNotice}>
+                <Button className="small" onClick={fileInput.clearNotice}>
                   {t('form.firstImageOnly')}
-                </button>
+                </Button>
               </div>
             )}
           </div>
@@ -117,19 +103,11 @@ export const RequestForm = memo(function RequestForm() {
           </NumberField>
           <details className="more">
             <summary>{t('form.advanced')}</summary>
-            {acted && (
-              <Suspense>
-                <AdvancedFields />
-              </Suspense>
-            )}
+            {acted && <AdvancedFields />}
           </details>
           <details className="more">
             <summary>{t('form.variations')}</summary>
-            {acted && (
-              <Suspense>
-                <VariationsField />
-              </Suspense>
-            )}
+            {acted && <VariationsField />}
           </details>
           <CodeButton />
         </div>
@@ -143,9 +121,9 @@ export const RequestForm = memo(function RequestForm() {
           {edit.id !== null && (
             <p className="field-hint">
               {t('form.editing')}{' '}
-              <button type="button" className="inline" onClick={edit.end}>
+              <Button className="inline" onClick={edit.end}>
                 {t('form.leaveAsItWas')}
-              </button>
+              </Button>
             </p>
           )}
           <ProblemAlert error={startError} />
@@ -169,7 +147,7 @@ function useModelDefaults(
 }
 
 /** Few people need it, so it is no part of the page's first script. */
-const CodeDialog = lazy(async () => ({ default: (await import('./code-dialog')).CodeDialog }));
+const CodeDialog = later(async () => (await import('./code-dialog')).CodeDialog);
 
 /** The button that shows the form as code, with its dialog. */
 function CodeButton() {
@@ -177,18 +155,16 @@ function CodeButton() {
   const [open, setOpen] = useState(false);
   return (
     <>
-      <button type="button" className="quiet" onClick={() => setOpen(true)}>
+      <Button className="quiet" onClick={() => setOpen(true)}>
         {t('form.copyAsCode')}
-      </button>
+      </Button>
       {open && (
-        <Suspense>
-          <CodeDialog
-            options={chosenOptions(model, values)}
-            form={{ ...form, values: { ...values, model: model?.manifest.id ?? '' } }}
-            library={models.status === 'ready' ? models.loras : []}
-            onClose={() => setOpen(false)}
-          />
-        </Suspense>
+        <CodeDialog
+          options={chosenOptions(model, values)}
+          form={{ ...form, values: { ...values, model: model?.manifest.id ?? '' } }}
+          library={models.status === 'ready' ? models.loras : []}
+          onClose={() => setOpen(false)}
+        />
       )}
     </>
   );
@@ -248,11 +224,9 @@ const nothing: FieldErrors = {};
 
 /** The errors to show; none until the schemas that check a request are loaded, which are large. */
 function useShownErrors(form: FormState): FieldErrors {
-  const [validation, setValidation] = useState<{ shownErrors: typeof shownErrors } | null>(null);
-  useEffect(() => {
-    firstAct()
-      .then(() => import('./validation'))
-      .then(setValidation, () => undefined);
+  const validation = useAnswer(async () => {
+    await firstAct();
+    return import('./validation');
   }, []);
   return validation?.shownErrors(form) ?? nothing;
 }

@@ -1,4 +1,5 @@
 import { useState } from 'react';
+import { Button } from '../../shared/button';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/form';
@@ -25,14 +26,13 @@ export function VariationsField() {
   return (
     <>
       <div className="field">
-        <button
-          type="button"
+        <Button
           disabled={disabled}
           aria-describedby="seeds-hint"
           onClick={() => onAdd(seedVariations(seed, seedCount))}
         >
           {t('form.seeds', { count: seedCount })}
-        </button>
+        </Button>
         <FieldNotes id="seeds" hint={t('form.seedsHint')} />
       </div>
       <fieldset className="field">
@@ -68,9 +68,9 @@ export function VariationsField() {
           error={tooMany ? t('form.gridTooLarge', { max: maxGrid, count }) : undefined}
           hint={t('form.gridHint')}
         />
-        <button type="button" disabled={disabled || changes.length === 0} onClick={addGrid}>
+        <Button disabled={disabled || changes.length === 0} onClick={addGrid}>
           {t('form.addToQueue', { count })}
-        </button>
+        </Button>
       </fieldset>
     </>
   );

@@ -1,6 +1,7 @@
 import { type MouseEvent, memo, type RefCallback, useEffect, useId, useState } from 'react';
-import { formatSize, type Prediction } from '../../../lib/contract';
+import { type Completed, formatSize, type Prediction } from '../../../lib/contract';
 import { getRunner } from '../../runner';
+import { Button } from '../../shared/button';
 import { ExpandIcon, Picture, StarIcon } from '../../shared/icons';
 import { blurReason, isInputFlagged } from '../../shared/safety-text';
 import { errorTexts, t } from '../../texts';
@@ -9,7 +10,7 @@ import '../../texts/en/result';
 import { useLiveQuery } from 'dexie-react-hooks';
 import { savePoster } from '../../../lib/predictions/poster';
 import { readVideo } from '../../../lib/predictions/videos';
-import { useObjectUrl, useReducedMotion } from '../../shared/browser';
+import { useAnswer, useObjectUrl, useReducedMotion } from '../../shared/browser';
 import { formatDate } from '../../texts/format';
 import { settingDifferences } from '../result/player/setting-differences';
 import { secondsOf } from '../result/video-facts';
@@ -72,8 +73,7 @@ export const Card = memo(function Card(props: CardProps) {
       data-status={status}
       data-selected={isSelected}
     >
-      <button
-        type="button"
+      <Button
         className="card-face stack gap-2 bare"
         aria-current={isShown ? 'true' : undefined}
         onClick={() => actions.onShow(id)}
@@ -108,7 +108,7 @@ export const Card = memo(function Card(props: CardProps) {
             ))}
           </span>
         )}
-      </button>
+      </Button>
       <input
         type="checkbox"
         className="card-check"
@@ -119,8 +119,7 @@ export const Card = memo(function Card(props: CardProps) {
         onChange={() => {}}
         onClick={(event: MouseEvent) => actions.onSelect(id, event.shiftKey)}
       />
-      <button
-        type="button"
+      <Button
         className="card-star overlay"
         aria-label={t('gallery.favourite')}
         aria-describedby={promptId}
@@ -128,10 +127,9 @@ export const Card = memo(function Card(props: CardProps) {
         onClick={mark}
       >
         <StarIcon />
-      </button>
+      </Button>
       {status === 'completed' && (
-        <button
-          type="button"
+        <Button
           className="card-view overlay"
           aria-label={t('gallery.fullScreen')}
           aria-describedby={promptId}
@@ -139,7 +137,7 @@ export const Card = memo(function Card(props: CardProps) {
           onClick={() => actions.onView(id)}
         >
           <ExpandIcon />
-        </button>
+        </Button>
       )}
       <Outcome {...props} />
     </li>
@@ -198,12 +196,12 @@ function Outcome({ prediction, isShown, busy, actions }: CardProps) {
           })}
         </p>
         <div className="actions small card-actions">
-          <button type="button" disabled={busy} onClick={() => actions.onResume(id)}>
+          <Button disabled={busy} onClick={() => actions.onResume(id)}>
             {t('gallery.resume')}
-          </button>
-          <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+          </Button>
+          <Button className="danger" onClick={() => actions.onDelete(id)}>
             {t('gallery.delete')}
-          </button>
+          </Button>
         </div>
       </>
     );
@@ -225,12 +223,12 @@ function Outcome({ prediction, isShown, busy, actions }: CardProps) {
         </p>
       )}
       <div className="actions small card-actions">
-        <button type="button" disabled={busy} onClick={() => actions.onRunAgain(id)}>
+        <Button disabled={busy} onClick={() => actions.onRunAgain(id)}>
           {t('gallery.runAgain')}
-        </button>
-        <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+        </Button>
+        <Button className="danger" onClick={() => actions.onDelete(id)}>
           {t('gallery.delete')}
-        </button>
+        </Button>
       </div>
     </>
   );
@@ -242,8 +240,6 @@ const dateOptions = {
   hour: '2-digit',
   minute: '2-digit',
 } as const;
-
-type Completed = Extract<Prediction, { status: 'completed' }>;
 
 /** The picture of a card: a frame of the video, or the start image. While `active`, the video plays. */
 function Poster({ prediction, active }: { prediction: Prediction; active: boolean }) {
@@ -293,17 +289,7 @@ function useMissingPoster(prediction: Completed | null): void {
 }
 
 function HoverVideo({ file }: { file: string }) {
-  const [video, setVideo] = useState<File | null>(null);
-  const url = useObjectUrl(video);
-  useEffect(() => {
-    let current = true;
-    readVideo(file).then(
-      (blob) => current && setVideo(blob),
-      () => {}, // The stage says that it is missing.
-    );
-    return () => {
-      current = false;
-    };
-  }, [file]);
+  // The stage says where it is missing.
+  const url = useObjectUrl(useAnswer(() => readVideo(file), [file]));
   return url && <video src={url} autoPlay muted loop playsInline />;
 }

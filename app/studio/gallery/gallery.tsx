@@ -1,11 +1,11 @@
+import { Button } from '../../shared/button';
+import { later } from '../../shared/later';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import '../videos.css';
 import {
-  lazy,
   memo,
   type RefObject,
-  Suspense,
   useDeferredValue,
   useEffect,
   useMemo,
@@ -32,7 +32,7 @@ import { Toolbar } from './toolbar';
 import type { Deletion } from './use-deletions';
 import { type Grid, useGrid } from './use-grid';
 
-const Viewer = lazy(async () => ({ default: (await import('./viewer')).Viewer }));
+const Viewer = later(async () => (await import('./viewer')).Viewer);
 
 interface GalleryProps {
   readonly shownId: string | null;
@@ -133,8 +133,7 @@ const GalleryList = memo(function GalleryList(
             : countText(shown, applied.status === 'failed')}
         </span>
         {shown.length === 0 && isNarrowed && (
-          <button
-            type="button"
+          <Button
             className="inline muted text-m"
             onClick={() => {
               dispatch({ type: 'filtered', filter: noFilter });
@@ -142,25 +141,23 @@ const GalleryList = memo(function GalleryList(
             }}
           >
             {t('gallery.showAll')}
-          </button>
+          </Button>
         )}
         {filter.status === 'videos' && failed.length > 0 && (
-          <button
-            type="button"
+          <Button
             className="inline muted text-m"
             onClick={() => dispatch({ type: 'filtered', filter: { status: 'failed' } })}
           >
             {t('gallery.showFailed', { runs: failedText(failed) })}
-          </button>
+          </Button>
         )}
         {filter.status === 'failed' && (
-          <button
-            type="button"
+          <Button
             className="inline muted text-m"
             onClick={() => dispatch({ type: 'filtered', filter: { status: 'videos' } })}
           >
             {t('gallery.back')}
-          </button>
+          </Button>
         )}
       </p>
       <ul
@@ -193,21 +190,19 @@ const GalleryList = memo(function GalleryList(
         })}
       </ul>
       {viewed !== null && (
-        <Suspense>
-          <Viewer
-            videos={shown.filter(isCompleted)}
-            id={viewed}
-            onMove={setViewed}
-            onClose={() => {
-              setViewed(null);
-              focusCard(viewed);
-            }}
-            onShow={(id) => {
-              setViewed(null);
-              actions.onShow(id);
-            }}
-          />
-        </Suspense>
+        <Viewer
+          videos={shown.filter(isCompleted)}
+          id={viewed}
+          onMove={setViewed}
+          onClose={() => {
+            setViewed(null);
+            focusCard(viewed);
+          }}
+          onShow={(id) => {
+            setViewed(null);
+            actions.onShow(id);
+          }}
+        />
       )}
     </section>
   );

@@ -1,13 +1,11 @@
-import { lazy, Suspense, useState } from 'react';
-import {
-  type Completed,
-  type ErrorRecord,
-  type Prediction,
-  toKinoraError,
-} from '../../../lib/contract';
+import { useState } from 'react';
+import type { Completed, Prediction } from '../../../lib/contract';
 import { getRunner } from '../../runner';
 import { downloadFile } from '../../shared/browser';
+import { Button } from '../../shared/button';
+import { later } from '../../shared/later';
 import { ProblemAlert } from '../../shared/messages';
+import { useTask } from '../../shared/task';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import type { PredictionStore } from '../../../lib/predictions/store';
@@ -16,14 +14,9 @@ import { videoToSave } from '../../shared/saved-video';
 import { videoName } from '../result/video-name';
 import { TagsDialog } from './tags-dialog';
 
-const CompareDialog = lazy(async () => ({
-  default: (await import('../result/player/compare-dialog')).CompareDialog,
-}));
-
-type ZipState =
-  | { readonly status: 'idle' }
-  | { readonly status: 'zipping' }
-  | { readonly status: 'failed'; readonly error: ErrorRecord };
+const CompareDialog = later(
+  async () => (await import('../result/player/compare-dialog')).CompareDialog,
+);
 
 /** What can be done with the selected predictions. */
 export function SelectionBar(props: {
@@ -37,19 +30,14 @@ export function SelectionBar(props: {
   const { selected, knownTags, onSelectAll, onClear, onDelete } = props;
   const [dialog, setDialog] = useState<'compare' | 'tags' | null>(null);
   const close = () => setDialog(null);
-  const [zip, setZip] = useState<ZipState>({ status: 'idle' });
+  const zip = useTask();
   const videos = selected.filter((prediction) => prediction.status === 'completed');
   const [first, second] = selected.length === 2 ? videos : [];
 
-  async function download(): Promise<void> {
-    setZip({ status: 'zipping' });
-    try {
+  const download = () =>
+    zip.run(async () => {
       downloadFile(await zipVideos(getRunner().store, videos), 'kinora-videos.zip');
-      setZip({ status: 'idle' });
-    } catch (thrown) {
-      setZip({ status: 'failed', error: toKinoraError(thrown).toRecord() });
-    }
-  }
+    });
 
   return (
     <>
@@ -57,40 +45,37 @@ export function SelectionBar(props: {
         <span role="status" className="strong numbers">
           {t('gallery.selected', { count: selected.length })}
         </span>
-        <button type="button" className="small" onClick={onSelectAll}>
+        <Button className="small" onClick={onSelectAll}>
           {t('gallery.selectAll')}
-        </button>
-        <button type="button" className="small" onClick={onClear}>
+        </Button>
+        <Button className="small" onClick={onClear}>
           {t('gallery.clear')}
-        </button>
+        </Button>
         {first && second && (
-          <button type="button" className="small" onClick={() => setDialog('compare')}>
+          <Button className="small" onClick={() => setDialog('compare')}>
             {t('gallery.compare')}
-          </button>
+          </Button>
         )}
-        <button type="button" className="small" onClick={() => setDialog('tags')}>
+        <Button className="small" onClick={() => setDialog('tags')}>
           {t('gallery.tags')}
-        </button>
-        <button
-          type="button"
+        </Button>
+        <Button
           className="small"
           title={t('gallery.zipHint')}
-          disabled={videos.length === 0 || zip.status === 'zipping'}
-          onClick={() => void download()}
+          disabled={videos.length === 0 || zip.busy}
+          onClick={download}
         >
-          {zip.status === 'zipping' ? t('gallery.makingZip') : t('gallery.downloadZip')}
-        </button>
-        <button type="button" className="small danger" onClick={onDelete}>
+          {zip.busy ? t('gallery.makingZip') : t('gallery.downloadZip')}
+        </Button>
+        <Button className="small danger" onClick={onDelete}>
           {t('gallery.delete')}
-        </button>
+        </Button>
       </div>
       {dialog === 'tags' && <TagsDialog predictions={selected} known={knownTags} onClose={close} />}
       {dialog === 'compare' && first && second && (
-        <Suspense>
-          <CompareDialog first={first} second={second} onClose={close} />
-        </Suspense>
+        <CompareDialog first={first} second={second} onClose={close} />
       )}
-      {zip.status === 'failed' && <ProblemAlert error={zip.error} />}
+      <ProblemAlert error={zip.problem} />
     </>
   );
 }

@@ -1,9 +1,11 @@
 import { useId, useRef, useState } from 'react';
-import { type ErrorRecord, type Prediction, toKinoraError } from '../../../lib/contract';
+import type { Prediction } from '../../../lib/contract';
 import { Modal } from '../../models/modal';
 import { getRunner } from '../../runner';
+import { Button } from '../../shared/button';
 import { CloseIcon } from '../../shared/icons';
 import { ProblemAlert } from '../../shared/messages';
+import { useTask } from '../../shared/task';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import { tagsOf } from './gallery-state';
@@ -20,7 +22,7 @@ export function TagsDialog(props: {
 }) {
   const { predictions, known, onClose } = props;
   const [text, setText] = useState('');
-  const [problem, setProblem] = useState<ErrorRecord | null>(null);
+  const task = useTask();
   const input = useRef<HTMLInputElement>(null);
   const id = useId();
   const tags = tagsOf(predictions);
@@ -28,11 +30,10 @@ export function TagsDialog(props: {
   const change = (tag: string, on: boolean) => {
     input.current?.focus();
     const { store } = getRunner();
-    Promise.all(
-      predictions.map((prediction) => store.dispatch(prediction.id, { type: 'tagged', tag, on })),
-    ).then(
-      () => setProblem(null),
-      (thrown: unknown) => setProblem(toKinoraError(thrown).toRecord()),
+    task.run(() =>
+      Promise.all(
+        predictions.map((prediction) => store.dispatch(prediction.id, { type: 'tagged', tag, on })),
+      ),
     );
   };
   const add = () => {
@@ -72,18 +73,17 @@ export function TagsDialog(props: {
           {tags.map((tag) => (
             <li key={tag}>
               {tag}
-              <button
-                type="button"
+              <Button
                 aria-label={t('gallery.removeTag', { tag })}
                 onClick={() => change(tag, false)}
               >
                 <CloseIcon />
-              </button>
+              </Button>
             </li>
           ))}
         </ul>
       )}
-      <ProblemAlert error={problem} />
+      <ProblemAlert error={task.problem} />
     </Modal>
   );
 }

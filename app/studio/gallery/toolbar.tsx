@@ -1,6 +1,7 @@
 import { type Dispatch, useId, useState } from 'react';
 import { type Prediction, type Size, sizes } from '../../../lib/contract';
-import { Switch } from '../../shared/fields';
+import { Button } from '../../shared/button';
+import { Select, Switch } from '../../shared/fields';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import {
@@ -43,24 +44,23 @@ export function Toolbar(props: {
         value={filter.search}
         onChange={(event) => change({ search: event.target.value })}
       />
-      <button
-        type="button"
+      <Button
         className="small gallery-fold"
         aria-expanded={open}
         aria-controls={id}
         onClick={() => setOpen(!open)}
       >
         {t('gallery.filters', { count: filters })}
-      </button>
+      </Button>
       <div id={id} className="gallery-choices" data-open={open}>
-        <Select
+        <FilterField
           label={t('gallery.sort')}
           value={sort}
           options={sorts.map((one) => [one, t(`gallery.sorts.${one}`)])}
           onChange={(chosen) => dispatch({ type: 'sorted', sort: chosen as Sort })}
         />
         {(kinds.size > 1 || filter.status !== 'videos') && (
-          <Select
+          <FilterField
             label={t('gallery.status')}
             value={filter.status}
             options={statusFilters.map((one) => [one, t(`gallery.statuses.${one}`)])}
@@ -68,7 +68,7 @@ export function Toolbar(props: {
           />
         )}
         {models.length > 1 && (
-          <Select
+          <FilterField
             label={t('shared.model')}
             value={filter.model}
             any={t('gallery.anyModel')}
@@ -77,7 +77,7 @@ export function Toolbar(props: {
           />
         )}
         {shapes.length > 1 && (
-          <Select
+          <FilterField
             label={t('gallery.shape')}
             value={filter.size}
             any={t('gallery.anyShape')}
@@ -85,7 +85,7 @@ export function Toolbar(props: {
             onChange={(size) => change({ size: size as Size | null })}
           />
         )}
-        <Select
+        <FilterField
           label={t('gallery.date')}
           value={filter.period}
           any={t('gallery.anyDate')}
@@ -93,7 +93,7 @@ export function Toolbar(props: {
           onChange={(period) => change({ period: period as Period | null })}
         />
         {tags.length > 0 && (
-          <Select
+          <FilterField
             label={t('gallery.tag')}
             value={filter.tag}
             any={t('gallery.anyTag')}
@@ -113,29 +113,23 @@ export function Toolbar(props: {
   );
 }
 
-function Select(props: {
+/** A filter; null is the first choice, where that has a text. */
+function FilterField(props: {
   label: string;
   value: string | null;
-  /** Text of the choice that is null; absent where there is none. */
   any?: string;
   options: readonly (readonly [value: string, text: string])[];
   onChange: (value: string | null) => void;
 }) {
   const { label, value, any, options, onChange } = props;
   return (
-    <select
+    <Select
       aria-label={label}
       className="text-l"
       value={value ?? ''}
-      onChange={(event) => onChange(event.target.value || null)}
-    >
-      {any && <option value="">{any}</option>}
-      {options.map(([option, text]) => (
-        <option key={option} value={option}>
-          {text}
-        </option>
-      ))}
-    </select>
+      options={any ? [['', any], ...options] : options}
+      onChange={(chosen) => onChange(chosen || null)}
+    />
   );
 }
 

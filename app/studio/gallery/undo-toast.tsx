@@ -1,4 +1,6 @@
-import { useEffect, useEffectEvent, useState } from 'react';
+import { useEffect, useState } from 'react';
+import { useWindowEvent } from '../../shared/browser';
+import { Button } from '../../shared/button';
 import { t } from '../../texts';
 import '../../texts/en/gallery';
 import { isTyping } from '../shortcuts';
@@ -16,17 +18,12 @@ export function UndoToast({ list, undo, forget }: Deletions) {
     const timer = setTimeout(forget, toastMs);
     return () => clearTimeout(timer);
   }, [held, forget]);
-  const onKey = useEffectEvent((event: KeyboardEvent) => {
+  useWindowEvent('keydown', (event) => {
     const command = (event.ctrlKey || event.metaKey) && !event.shiftKey;
     if (!command || event.key !== 'z' || isTyping(event.target)) return;
     event.preventDefault();
     undo();
   });
-  useEffect(() => {
-    const listener = (event: KeyboardEvent) => onKey(event);
-    window.addEventListener('keydown', listener);
-    return () => window.removeEventListener('keydown', listener);
-  }, []);
   const count = list.reduce((sum, { ids }) => sum + ids.length, 0);
   return (
     <div
@@ -38,9 +35,9 @@ export function UndoToast({ list, undo, forget }: Deletions) {
       onBlur={() => setHeld(false)}
     >
       <span>{t('gallery.deleted', { count })}</span>
-      <button type="button" aria-keyshortcuts="Control+Z Meta+Z" onClick={undo}>
+      <Button aria-keyshortcuts="Control+Z Meta+Z" onClick={undo}>
         {t('gallery.undo')}
-      </button>
+      </Button>
     </div>
   );
 }

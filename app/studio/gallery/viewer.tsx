@@ -1,7 +1,8 @@
-import { useEffect, useEffectEvent, useState } from 'react';
+import { useRef, useState } from 'react';
 import type { Completed } from '../../../lib/contract';
 import { Modal } from '../../models/modal';
-import { useObjectUrl, useReducedMotion } from '../../shared/browser';
+import { useObjectUrl, useReducedMotion, useWindowEvent } from '../../shared/browser';
+import { Button } from '../../shared/button';
 import { CloseIcon } from '../../shared/icons';
 import { Problem } from '../../shared/messages';
 import { blurReason } from '../../shared/safety-text';
@@ -31,35 +32,31 @@ export function Viewer(props: {
     const next = videos[index + by];
     if (next) onMove(next.id);
   };
-  const onStep = useEffectEvent(step);
-  useEffect(() => {
-    let start: Touch | undefined;
-    const onKey = (event: KeyboardEvent) => {
+  useWindowEvent(
+    'keydown',
+    (event) => {
       if (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight') return;
       // The player would move in time.
       event.preventDefault();
-      onStep(event.key === 'ArrowRight' ? 1 : -1);
-    };
-    const onTouchStart = ({ touches, target }: TouchEvent) => {
-      const [touch] = touches;
-      const isControl =
-        touch &&
-        target instanceof HTMLVideoElement &&
-        touch.clientY > target.getBoundingClientRect().bottom - controlsHeight;
-      start = touches.length === 1 && !isControl ? touch : undefined;
-    };
-    const onTouchEnd = ({ changedTouches: [end] }: TouchEvent) => {
-      if (!start || !end) return;
-      const [x, y] = [end.clientX - start.clientX, end.clientY - start.clientY];
-      if (Math.abs(x) > swipeDistance && Math.abs(x) > 2 * Math.abs(y)) onStep(x < 0 ? 1 : -1);
-    };
-    const listening = new AbortController();
-    const { signal } = listening;
-    window.addEventListener('keydown', onKey, { capture: true, signal });
-    window.addEventListener('touchstart', onTouchStart, { passive: true, signal });
-    window.addEventListener('touchend', onTouchEnd, { passive: true, signal });
-    return () => listening.abort();
-  }, []);
+      step(event.key === 'ArrowRight' ? 1 : -1);
+    },
+    true,
+  );
+  const start = useRef<Touch>(undefined);
+  useWindowEvent('touchstart', ({ touches, target }) => {
+    const [touch] = touches;
+    const isControl =
+      touch &&
+      target instanceof HTMLVideoElement &&
+      touch.clientY > target.getBoundingClientRect().bottom - controlsHeight;
+    start.current = touches.length === 1 && !isControl ? touch : undefined;
+  });
+  useWindowEvent('touchend', ({ changedTouches: [end] }) => {
+    if (!start.current || !end) return;
+    const { clientX, clientY } = start.current;
+    const [x, y] = [end.clientX - clientX, end.clientY - clientY];
+    if (Math.abs(x) > swipeDistance && Math.abs(x) > 2 * Math.abs(y)) step(x < 0 ? 1 : -1);
+  });
   if (!video) return null;
   return (
     <Modal
@@ -73,24 +70,22 @@ export function Viewer(props: {
       onClose={onClose}
     >
       <div className="viewer-bar row gap-12">
-        <button type="button" className="small" onClick={() => onShow(id)}>
+        <Button className="small" onClick={() => onShow(id)}>
           {t('gallery.details')}
-        </button>
-        <button
-          type="button"
+        </Button>
+        <Button
           className="icon"
           aria-label={t('shared.close')}
           title={t('shared.close')}
           onClick={onClose}
         >
           <CloseIcon />
-        </button>
+        </Button>
       </div>
       <ViewerVideo key={id} prediction={video} />
       <div className="viewer-bar viewer-foot row gap-12">
         {/* A disabled button would lose the focus. */}
-        <button
-          type="button"
+        <Button
           className="icon"
           aria-label={t('gallery.previous')}
           aria-disabled={index === 0}
@@ -98,10 +93,9 @@ export function Viewer(props: {
           onClick={() => step(-1)}
         >
           ‹
-        </button>
+        </Button>
         <p className="clamp flex-1">{video.parameters.prompt}</p>
-        <button
-          type="button"
+        <Button
           className="icon"
           aria-label={t('gallery.next')}
           aria-disabled={index === videos.length - 1}
@@ -109,7 +103,7 @@ export function Viewer(props: {
           onClick={() => step(1)}
         >
           ›
-        </button>
+        </Button>
       </div>
     </Modal>
   );

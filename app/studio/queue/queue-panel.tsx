@@ -1,11 +1,12 @@
 import { useLiveQuery } from 'dexie-react-hooks';
-import Link from 'next/link';
 import { useEffect, useEffectEvent, useRef, useState } from 'react';
 import type { Prediction } from '../../../lib/contract';
 import type { Queue, QueuePause } from '../../../lib/predictions/queue';
 import type { RunState } from '../../../lib/predictions/run-state';
 import { getQueue, getRunner } from '../../runner';
+import { Button } from '../../shared/button';
 import type { GpuState } from '../../shared/gpu';
+import { Link } from '../../shared/link';
 import { LiveText, Problem } from '../../shared/messages';
 import { percentDone } from '../../shared/run-progress';
 import { useRunningJobs } from '../../shared/running-job';
@@ -91,27 +92,19 @@ export function QueuePanel(props: {
         </div>
         <div className="actions">
           {rows.length > 0 && pause && (
-            <button
-              type="button"
-              className="primary"
-              onClick={() => void change((queue) => queue.unpause())}
-            >
+            <Button className="primary" onClick={() => void change((queue) => queue.unpause())}>
               {t('queue.runAll')}
-            </button>
+            </Button>
           )}
           {rows.length > 0 && !pause && working.length > 0 && (
-            <button type="button" onClick={() => void change((queue) => queue.pause())}>
+            <Button onClick={() => void change((queue) => queue.pause())}>
               {t('queue.pauseAfter')}
-            </button>
+            </Button>
           )}
           {rows.length > 1 && (
-            <button
-              type="button"
-              className="danger"
-              onClick={() => remove(rows.map(({ id }) => id))}
-            >
+            <Button className="danger" onClick={() => remove(rows.map(({ id }) => id))}>
               {t('queue.removeAll')}
-            </button>
+            </Button>
           )}
         </div>
       </div>
@@ -131,9 +124,7 @@ export function QueuePanel(props: {
           {apiJob && (
             <li className="queue-row stack ruled on-surface" data-mark="api">
               <span className="queue-mark on-wash text-s">{t('queue.api')}</span>
-              <Link href="/serve" prefetch={false}>
-                {jobText(apiJob)}
-              </Link>
+              <Link href="/serve">{jobText(apiJob)}</Link>
             </li>
           )}
           {working.map((prediction) => (
@@ -236,9 +227,9 @@ function RemovedNote(props: { count: number; onUndo: () => void; onEnd: () => vo
   return (
     <div className="split text-xl" role="status">
       <p>{t('queue.removed', { count })}</p>
-      <button type="button" className="small" ref={undo} onClick={onUndo}>
+      <Button className="small" ref={undo} onClick={onUndo}>
         {t('queue.undo')}
-      </button>
+      </Button>
     </div>
   );
 }

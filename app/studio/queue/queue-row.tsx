@@ -9,6 +9,7 @@ import {
 import { resolveSampling, storedModel } from '../../../lib/pipeline/profiles';
 import type { Waiting } from '../../../lib/predictions/store';
 import { useObjectUrl } from '../../shared/browser';
+import { Button } from '../../shared/button';
 import { Picture } from '../../shared/icons';
 import { t } from '../../texts';
 import '../../texts/en/queue';
@@ -38,8 +39,7 @@ export function QueueRow(props: {
   const { prompt } = parameters;
   return (
     <li className="queue-row stack ruled on-surface" data-dragged={dragged || undefined}>
-      <button
-        type="button"
+      <Button
         className="queue-handle"
         aria-label={t('queue.move', { place, count, prompt })}
         aria-keyshortcuts="ArrowUp ArrowDown Home End"
@@ -47,7 +47,7 @@ export function QueueRow(props: {
         {...handle}
       >
         <span aria-hidden="true">⠿</span>
-      </button>
+      </Button>
       <QueuePicture picture={waiting.source.thumbnail} />
       <div className="stack gap-2">
         <p className="queue-prompt clamp text-xl break" title={prompt}>
@@ -57,30 +57,29 @@ export function QueueRow(props: {
         {edited && <p className="muted text-s numbers break">{t('queue.inForm')}</p>}
       </div>
       <div className="actions">
-        <button
-          type="button"
+        <Button
           className="small"
           aria-pressed={pauseAfter}
           title={t('queue.pauseAfterHint')}
           onClick={() => props.onPauseAfter(!pauseAfter)}
         >
           {t('queue.pauseAfter')}
-        </button>
+        </Button>
         {edited ? (
-          <button type="button" className="small" onClick={props.onCancelEdit}>
+          <Button className="small" onClick={props.onCancelEdit}>
             {t('queue.cancelChanges')}
-          </button>
+          </Button>
         ) : (
-          <button type="button" className="small" onClick={props.onEdit}>
+          <Button className="small" onClick={props.onEdit}>
             {t('queue.edit')}
-          </button>
+          </Button>
         )}
-        <button type="button" className="small" onClick={props.onDuplicate}>
+        <Button className="small" onClick={props.onDuplicate}>
           {t('queue.duplicate')}
-        </button>
-        <button type="button" className="small danger" onClick={props.onRemove}>
+        </Button>
+        <Button className="small danger" onClick={props.onRemove}>
           {t('queue.remove')}
-        </button>
+        </Button>
       </div>
     </li>
   );

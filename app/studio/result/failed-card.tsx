@@ -1,5 +1,6 @@
 import { type ReactNode, useEffect, useRef } from 'react';
 import type { Prediction } from '../../../lib/contract';
+import { Button } from '../../shared/button';
 import { Problem } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/result';
@@ -37,20 +38,13 @@ export function FailedCard(props: {
       <UnsavedVideo prediction={prediction} />
       <p className="break">{parameters.prompt}</p>
       <div className="actions">
-        <button
-          type="button"
-          className="primary"
-          disabled={busy}
-          onClick={() => actions.onRunAgain(id)}
-        >
+        <Button className="primary" disabled={busy} onClick={() => actions.onRunAgain(id)}>
           {t('result.runAgain')}
-        </button>
-        <button type="button" onClick={() => actions.onUseSettings(prediction)}>
-          {t('result.useSettings')}
-        </button>
-        <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+        </Button>
+        <Button onClick={() => actions.onUseSettings(prediction)}>{t('result.useSettings')}</Button>
+        <Button className="danger" onClick={() => actions.onDelete(id)}>
           {t('result.delete')}
-        </button>
+        </Button>
       </div>
     </section>
   );

@@ -12,6 +12,7 @@ import {
   type PromptOptimization,
 } from '../../../lib/contract';
 import { showOpened, useObjectUrl, useReducedMotion } from '../../shared/browser';
+import { Button } from '../../shared/button';
 import { Fact } from '../../shared/fact';
 import { Problem, ProblemAlert } from '../../shared/messages';
 import { memoryUseText } from '../../shared/run-progress';
@@ -144,12 +145,9 @@ export function ResultCard(props: {
             {parameters.negative_prompt && (
               <Fact name={t('result.settings.negativePrompt')}>{parameters.negative_prompt}</Fact>
             )}
-            <div>
-              <dt>{t('result.seed')}</dt>
-              <dd>
-                <SeedButton seed={result.seed} />
-              </dd>
-            </div>
+            <Fact name={t('result.seed')}>
+              <SeedButton seed={result.seed} />
+            </Fact>
             {result.timings.total > 0 && (
               <Fact name={t('result.timeTaken')}>
                 {result.resumes ? t('result.sinceResumed', { time }) : time}
@@ -204,9 +202,9 @@ export function ResultCard(props: {
       {prediction.profile === 'ultra-fast' && !parts && (
         <div className="split">
           <p className="field-hint grow">{t('run.standardHint')}</p>
-          <button type="button" disabled={busy} onClick={() => actions.onMakeStandard(id)}>
+          <Button disabled={busy} onClick={() => actions.onMakeStandard(id)}>
             {t('run.makeStandard')}
-          </button>
+          </Button>
         </div>
       )}
       <Refine prediction={prediction} busy={busy} onRefine={() => actions.onRefine(id)} />
@@ -263,12 +261,12 @@ function SeedButton({ seed }: { seed: number }) {
     );
   };
   return (
-    <button type="button" className="inline" title={t('result.copySeed')} onClick={copy}>
+    <Button className="inline" title={t('result.copySeed')} onClick={copy}>
       {seed}
       <span role="status" className="copied muted">
         {copied && ` ${t('result.copied')}`}
       </span>
-    </button>
+    </Button>
   );
 }
 

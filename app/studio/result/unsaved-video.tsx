@@ -1,6 +1,7 @@
 import type { Prediction } from '../../../lib/contract';
 import { getRunner } from '../../runner';
 import { downloadFile } from '../../shared/browser';
+import { Button } from '../../shared/button';
 import { videoToSave } from '../../shared/saved-video';
 import { t } from '../../texts';
 import '../../texts/en/result';
@@ -15,8 +16,7 @@ export function UnsavedVideo({ prediction }: { prediction: Prediction }) {
   return (
     <div className="split info on-bad" role="status">
       <p className="grow">{t('result.unsaved')}</p>
-      <button
-        type="button"
+      <Button
         className="primary"
         onClick={async () => {
           // The video is worth more than what its file tells.
@@ -25,7 +25,7 @@ export function UnsavedVideo({ prediction }: { prediction: Prediction }) {
         }}
       >
         {t('result.downloadUnsaved')}
-      </button>
+      </Button>
     </div>
   );
 }

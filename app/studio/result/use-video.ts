@@ -1,6 +1,6 @@
-import { useEffect, useState } from 'react';
 import { type ErrorRecord, toKinoraError } from '../../../lib/contract';
 import { readVideo } from '../../../lib/predictions/videos';
+import { useAnswer } from '../../shared/browser';
 
 export type VideoState =
   | { readonly status: 'reading' }
@@ -9,18 +9,13 @@ export type VideoState =
 
 /** Reads a video from the origin private file system. */
 export function useVideo(name: string): VideoState {
-  const [state, setState] = useState<VideoState>({ status: 'reading' });
-  useEffect(() => {
-    let current = true;
-    setState({ status: 'reading' });
-    readVideo(name).then(
-      (file) => current && setState({ status: 'ready', file }),
-      (thrown: unknown) =>
-        current && setState({ status: 'missing', error: toKinoraError(thrown).toRecord() }),
-    );
-    return () => {
-      current = false;
-    };
-  }, [name]);
-  return state;
+  const read = useAnswer<VideoState>(
+    () =>
+      readVideo(name).then(
+        (file) => ({ status: 'ready', file }),
+        (thrown: unknown) => ({ status: 'missing', error: toKinoraError(thrown).toRecord() }),
+      ),
+    [name],
+  );
+  return read ?? { status: 'reading' };
 }

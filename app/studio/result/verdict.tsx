@@ -1,6 +1,4 @@
-import { useEffect, useRef, useState } from 'react';
 import {
-  type ErrorRecord,
   isQuickCheck,
   type KinoraError,
   type Prediction,
@@ -8,9 +6,11 @@ import {
 } from '../../../lib/contract';
 import { getRunner } from '../../runner';
 import { showOpened } from '../../shared/browser';
+import { Button } from '../../shared/button';
 import { CheckerDownload, useChecker } from '../../shared/checker';
 import { Problem } from '../../shared/messages';
 import { verdictText } from '../../shared/safety-text';
+import { useTask } from '../../shared/task';
 import { t } from '../../texts';
 import '../../texts/en/run';
 
@@ -26,26 +26,18 @@ export function Verdict(props: {
   const { id, model, result } = prediction;
   const { safety } = result;
   const checker = useChecker(model);
-  const [checking, setChecking] = useState<AbortController | null>(null);
-  const [error, setError] = useState<ErrorRecord | null>(null);
-  const running = useRef<AbortController | null>(null);
-  useEffect(() => () => running.current?.abort(), []);
+  const task = useTask();
 
-  const check = async () => {
-    const control = new AbortController();
-    running.current = control;
-    setChecking(control);
-    setError(null);
-    try {
-      await getRunner().check(id, control.signal);
-    } catch (thrown) {
-      const failure = toKinoraError(thrown);
-      if (failure.code === 'PROMPT_REFUSED') onDeleted(failure);
-      else if (failure.code !== 'CANCELLED') setError(failure.toRecord());
-    } finally {
-      setChecking(null);
-    }
-  };
+  const check = () =>
+    task.run(async (signal) => {
+      try {
+        await getRunner().check(id, signal);
+      } catch (thrown) {
+        const failure = toKinoraError(thrown);
+        if (failure.code !== 'PROMPT_REFUSED') throw failure;
+        onDeleted(failure);
+      }
+    });
 
   // The larger checker overrules the quick one, and judges what none has judged.
   const isQuick = safety !== undefined && isQuickCheck(safety);
@@ -62,27 +54,21 @@ export function Verdict(props: {
           </span>
         </summary>
         <p>{verdictText(safety)}</p>
-        {!checking && checkable && (
-          <button type="button" disabled={busy} onClick={() => void check()}>
+        {!task.busy && checkable && (
+          <Button disabled={busy} onClick={check}>
             {t('run.checkNow')}
-          </button>
+          </Button>
         )}
-        {!checking && offered && (
-          <CheckerDownload
-            checker={checker}
-            then={t('run.andCheck')}
-            onReady={() => void check()}
-          />
+        {!task.busy && offered && (
+          <CheckerDownload checker={checker} then={t('run.andCheck')} onReady={check} />
         )}
       </details>
-      {error && <Problem error={error} />}
-      {checking && (
+      {task.problem && <Problem error={task.problem} />}
+      {task.busy && (
         <>
           <progress aria-label={t('run.checking')} />
           <div className="actions">
-            <button type="button" onClick={() => checking.abort()}>
-              {t('run.cancelCheck')}
-            </button>
+            <Button onClick={task.stop}>{t('run.cancelCheck')}</Button>
           </div>
         </>
       )}

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'react';
 import type { ErrorCode, ErrorRecord } from '../../../lib/contract';
+import { Button } from '../../shared/button';
 import { Problem, ProblemAlert } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/run';
@@ -49,30 +50,23 @@ export function InterruptedCard(props: {
           {interruptionTitle(prediction)}
         </h2>
         <div className="actions">
-          <button
-            type="button"
-            className="primary"
-            disabled={busy}
-            onClick={() => actions.onResume(id)}
-          >
+          <Button className="primary" disabled={busy} onClick={() => actions.onResume(id)}>
             {t('run.resume')}
-          </button>
+          </Button>
           {cpu && withoutGpu.includes(error.code) && (
-            <button type="button" disabled={busy} onClick={() => actions.onResume(id, 'wasm')}>
+            <Button disabled={busy} onClick={() => actions.onResume(id, 'wasm')}>
               {t('run.resumeOnCpu')}
-            </button>
+            </Button>
           )}
           {finish && (
-            <button type="button" disabled={busy} onClick={() => actions.onFinish(id)}>
+            <Button disabled={busy} onClick={() => actions.onFinish(id)}>
               {t('run.finishEarly')}
-            </button>
+            </Button>
           )}
-          <button type="button" onClick={() => actions.onUseSettings(prediction)}>
-            {t('run.useSettings')}
-          </button>
-          <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+          <Button onClick={() => actions.onUseSettings(prediction)}>{t('run.useSettings')}</Button>
+          <Button className="danger" onClick={() => actions.onDelete(id)}>
             {t('run.delete')}
-          </button>
+          </Button>
         </div>
       </div>
       <div className="screen preview-place" data-size={parameters.size}>

@@ -7,6 +7,8 @@ import {
 } from '../../../lib/predictions/run-state';
 import { getQueue, getRunner } from '../../runner';
 import { showOpened, useNow } from '../../shared/browser';
+import { Button } from '../../shared/button';
+import { Fact } from '../../shared/fact';
 import { LiveText } from '../../shared/messages';
 import { memoryPlanText } from '../../shared/run-progress';
 import { RunStage } from '../../shared/run-stage';
@@ -47,35 +49,23 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
         </h2>
         <div className="actions run-actions">
           {running && run.progress.tuning && ending === null && (
-            <button
-              type="button"
-              title={t('run.skipTuningTitle')}
-              onClick={() => order(runner.skipTuning())}
-            >
+            <Button title={t('run.skipTuningTitle')} onClick={() => order(runner.skipTuning())}>
               {t('shared.skip')}
-            </button>
+            </Button>
           )}
           {stepping && run.progress.checkpointProblem?.problem !== 'unsaved' && (
-            <button
-              type="button"
-              title={t('run.pauseTitle')}
-              onClick={() => order(getQueue().pauseRun())}
-            >
+            <Button title={t('run.pauseTitle')} onClick={() => order(getQueue().pauseRun())}>
               {t('run.pause')}
-            </button>
+            </Button>
           )}
           {stepping && (
-            <button
-              type="button"
-              title={t('run.finishTitle')}
-              onClick={() => order(runner.finishEarly())}
-            >
+            <Button title={t('run.finishTitle')} onClick={() => order(runner.finishEarly())}>
               {t('run.finishEarly')}
-            </button>
+            </Button>
           )}
-          <button type="button" disabled={ending === 'cancel'} onClick={() => runner.cancel()}>
+          <Button disabled={ending === 'cancel'} onClick={() => runner.cancel()}>
             {t('run.cancel')}
-          </button>
+          </Button>
         </div>
       </div>
       {run.status === 'waiting' && run.elsewhere && <p>{t('run.gpuTaken')}</p>}
@@ -122,9 +112,7 @@ function InputNotice({ check }: { check: RunProgress['inputCheck'] }) {
           ? t.rich('run.imageCheckFailed', { strong })
           : t.rich('run.imageFlagged', { strong, score: twoDigits(check.score) })}
       </p>
-      <button type="button" onClick={() => getRunner().cancel()}>
-        {t('run.cancelVideo')}
-      </button>
+      <Button onClick={() => getRunner().cancel()}>{t('run.cancelVideo')}</Button>
     </div>
   );
 }
@@ -145,22 +133,15 @@ function Details(props: {
         pictures={<RunPictures prediction={prediction} />}
       />
       <dl className="facts">
-        <div>
-          <dt>{t('run.elapsed')}</dt>
-          <dd>{startedAt === null ? '–' : formatTime((now - startedAt) / 1000)}</dd>
-        </div>
-        <div>
-          <dt>{t('run.remaining')}</dt>
-          <dd>
-            {secondsRemaining === null
-              ? '–'
-              : t('run.about', { time: formatTime(secondsRemaining) })}
-          </dd>
-        </div>
-        <div>
-          <dt>{t('run.perStep')}</dt>
-          <dd>{secondsPerStep === null ? '–' : formatTime(secondsPerStep, true)}</dd>
-        </div>
+        <Fact name={t('run.elapsed')}>
+          {startedAt === null ? '–' : formatTime((now - startedAt) / 1000)}
+        </Fact>
+        <Fact name={t('run.remaining')}>
+          {secondsRemaining === null ? '–' : t('run.about', { time: formatTime(secondsRemaining) })}
+        </Fact>
+        <Fact name={t('run.perStep')}>
+          {secondsPerStep === null ? '–' : formatTime(secondsPerStep, true)}
+        </Fact>
       </dl>
     </>
   );

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
 import type { Completed } from '../../../../lib/contract';
 import { useObjectUrl } from '../../../shared/browser';
+import { Button } from '../../../shared/button';
 import { Problem } from '../../../shared/messages';
 import { blurReason } from '../../../shared/safety-text';
 import { Veil } from '../../../shared/veil';
@@ -118,9 +119,9 @@ export function ComparePlayers({ first, second }: { first: Completed; second: Co
         </Veil>
       </div>
       <div className="compare-controls row wrap">
-        <button type="button" disabled={!ready} onClick={playing ? pause : play}>
+        <Button disabled={!ready} onClick={playing ? pause : play}>
           {playing ? t('result.pause') : t('result.play')}
-        </button>
+        </Button>
         <input
           type="range"
           aria-label={t('result.frame')}

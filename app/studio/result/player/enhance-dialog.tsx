@@ -10,12 +10,13 @@ import {
 } from '../../../../lib/contract';
 import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
+import { Button } from '../../../shared/button';
 import { Switch } from '../../../shared/fields';
 import { FinisherDownload } from '../../../shared/finisher';
 import { t } from '../../../texts';
 import '../../../texts/en/form';
 import '../../../texts/en/result';
-import { TaskStatus, useFileTask } from './file-task';
+import { TaskStatus, useTask } from '../../../shared/task';
 import { keepVideo } from './keep-video';
 
 /** What can be made of a finished video. */
@@ -43,7 +44,7 @@ export function EnhanceDialog(props: {
   const { parameters, parts, backend, result } = prediction;
   const [upscaler, setUpscaler] = useState<Finishing['upscaler']>();
   const finishing = chosenSwitches({ [kind]: switches[kind].on, upscaler });
-  const task = useFileTask();
+  const task = useTask();
   const make = () =>
     task.run(async (signal, onShare) => {
       const { store } = getRunner();
@@ -63,16 +64,16 @@ export function EnhanceDialog(props: {
       onClose();
       onKept(kept);
     });
-  const busy = task.share !== null;
+  const { busy } = task;
   const { width, height, frameRate } = result;
   return (
     <Modal
       title={t(`result.enhance.${kind}`)}
       width={520}
       buttons={
-        <button type="button" className="primary" disabled={busy} onClick={make}>
+        <Button className="primary" disabled={busy} onClick={make}>
           {t('result.make')}
-        </button>
+        </Button>
       }
       close={t('result.cancel')}
       onClose={onClose}

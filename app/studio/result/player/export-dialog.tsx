@@ -1,12 +1,13 @@
-import { useEffect, useState } from 'react';
-import type { Completed } from '../../../../lib/contract';
+import { useState } from 'react';
+import type { Completed, PixelSize } from '../../../../lib/contract';
 import type { ExportFormat } from '../../../../lib/video/export-video';
 import { Modal } from '../../../models/modal';
-import { downloadFile } from '../../../shared/browser';
-import { Choice } from '../../../shared/fields';
+import { downloadFile, useAnswer } from '../../../shared/browser';
+import { Button } from '../../../shared/button';
+import { ChoiceField } from '../../../shared/fields';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
-import { TaskStatus, useFileTask } from './file-task';
+import { TaskStatus, useTask } from '../../../shared/task';
 
 /** Saves a finished video in another format than MP4. */
 export function ExportDialog(props: {
@@ -19,19 +20,9 @@ export function ExportDialog(props: {
   const { prediction, file, name, onClose } = props;
   const { width, height } = prediction.result;
   const [format, setFormat] = useState<ExportFormat>('gif');
-  const [offered, setOffered] = useState<readonly ExportFormat[]>(['gif']);
-  const task = useFileTask();
-  useEffect(() => {
-    let current = true;
-    // Without an answer there is the one that each browser writes.
-    findFormats({ width, height }).then(
-      (formats) => current && setOffered(formats),
-      () => {},
-    );
-    return () => {
-      current = false;
-    };
-  }, [width, height]);
+  // Without an answer there is the one that each browser writes.
+  const offered = useAnswer(() => findFormats({ width, height }), [width, height]) ?? ['gif'];
+  const task = useTask();
 
   const save = () =>
     task.run(async (signal, onProgress) => {
@@ -41,44 +32,41 @@ export function ExportDialog(props: {
       onClose();
     });
 
-  const busy = task.share !== null;
+  const { busy } = task;
   return (
     <Modal
       title={t('result.exportTitle')}
       width={520}
       buttons={
-        <button type="button" className="primary" disabled={busy} onClick={save}>
+        <Button className="primary" disabled={busy} onClick={save}>
           {t('result.save')}
-        </button>
+        </Button>
       }
       close={t('result.cancel')}
       onClose={onClose}
     >
-      <fieldset className="field" disabled={busy}>
-        <legend>{t('result.format')}</legend>
-        <div className="choices stacked">
-          {offered.map((one) => (
-            <Choice
-              key={one}
-              name="export-format"
-              checked={format === one}
-              onChange={() => setFormat(one)}
-            >
-              <span>
-                {t(`result.formats.${one}`)}
-                <small>{t(`result.formatHints.${one}`)}</small>
-              </span>
-            </Choice>
-          ))}
-        </div>
-      </fieldset>
+      <ChoiceField
+        name="export-format"
+        legend={t('result.format')}
+        disabled={busy}
+        stacked
+        options={offered}
+        chosen={format}
+        show={(one) => (
+          <span>
+            {t(`result.formats.${one}`)}
+            <small>{t(`result.formatHints.${one}`)}</small>
+          </span>
+        )}
+        onChange={setFormat}
+      />
       <TaskStatus task={task} name={t('result.writing')} />
     </Modal>
   );
 }
 
 /** The formats that this browser writes. */
-async function findFormats(size: { readonly width: number; readonly height: number }) {
+async function findFormats(size: PixelSize): Promise<readonly ExportFormat[]> {
   const { canExport, exportFormats } = await import('../../../../lib/video/export-video');
   const can = await Promise.all(exportFormats.map((format) => canExport(format, size)));
   return exportFormats.filter((_, index) => can[index]);

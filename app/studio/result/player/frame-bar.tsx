@@ -1,6 +1,7 @@
-import { type RefObject, useEffect, useEffectEvent, useRef, useState } from 'react';
+import { type RefObject, useRef, useState } from 'react';
 import { type KinoraError, toKinoraError } from '../../../../lib/contract';
-import { downloadFile } from '../../../shared/browser';
+import { downloadFile, useWindowEvent } from '../../../shared/browser';
+import { Button } from '../../../shared/button';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import { isTyping } from '../../shortcuts';
@@ -39,18 +40,13 @@ export function FrameBar(props: {
     video.pause();
     video.currentTime = frameTime(to, frameRate);
   };
-  const onKey = useEffectEvent((event: KeyboardEvent) => {
+  useWindowEvent('keydown', (event) => {
     const modified = event.ctrlKey || event.metaKey || event.altKey;
     const busy = isTyping(event.target) || document.querySelector('dialog[open]') !== null;
     if (modified || busy || (event.key !== ',' && event.key !== '.')) return;
     event.preventDefault();
     step(event.key === '.' ? 1 : -1);
   });
-  useEffect(() => {
-    const listener = (event: KeyboardEvent) => onKey(event);
-    window.addEventListener('keydown', listener);
-    return () => window.removeEventListener('keydown', listener);
-  }, []);
 
   async function save(): Promise<void> {
     if (!file) return;
@@ -71,8 +67,7 @@ export function FrameBar(props: {
   return (
     <fieldset className="frame-bar row wrap min-0 bare">
       <legend className="visually-hidden">{t('result.frames')}</legend>
-      <button
-        type="button"
+      <Button
         className="small"
         aria-label={t('result.frameBefore')}
         title={t('result.frameBeforeKey')}
@@ -80,7 +75,7 @@ export function FrameBar(props: {
         onClick={() => step(-1)}
       >
         ‹
-      </button>
+      </Button>
       <span className="frame-count text-m numbers">
         {t('result.frameAt', {
           frame: frame + 1,
@@ -88,8 +83,7 @@ export function FrameBar(props: {
           seconds: (frame / frameRate).toFixed(2),
         })}
       </span>
-      <button
-        type="button"
+      <Button
         className="small"
         aria-label={t('result.nextFrame')}
         title={t('result.nextFrameKey')}
@@ -97,10 +91,10 @@ export function FrameBar(props: {
         onClick={() => step(1)}
       >
         ›
-      </button>
-      <button type="button" className="small" disabled={saving} onClick={() => void save()}>
+      </Button>
+      <Button className="small" disabled={saving} onClick={() => void save()}>
         {t('result.saveFrame')}
-      </button>
+      </Button>
     </fieldset>
   );
 }

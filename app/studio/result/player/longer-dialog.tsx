@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'react';
+import { useState } from 'react';
 import {
   type Completed,
   maxPromptLength,
@@ -7,6 +7,8 @@ import {
 } from '../../../../lib/contract';
 import { endOf } from '../../../../lib/predictions/saved-runs';
 import { Modal } from '../../../models/modal';
+import { useAnswer } from '../../../shared/browser';
+import { Button } from '../../../shared/button';
 import { Switch } from '../../../shared/fields';
 import { loadModels } from '../../../shared/use-models';
 import { t } from '../../../texts';
@@ -33,7 +35,10 @@ export function LongerDialog(props: {
   const [prompt, setPrompt] = useState(parameters.prompt);
   const { min, max } = parameterRanges.duration;
   const [duration, setDuration] = useState<number>(min);
-  const motion = useMotion(prediction);
+  const motion = useAnswer(
+    () => motionOf(prediction).catch(() => noMotion),
+    [prediction.id, prediction.model],
+  );
   const [wantsMotion, setWantsMotion] = useState<boolean | null>(null);
   const [keepsColours, setKeepsColours] = useState(true);
   const keepsMotion = motion?.possible ? (wantsMotion ?? motion.usual) : false;
@@ -95,9 +100,7 @@ export function LongerDialog(props: {
           <button type="submit" className="primary" disabled={!motion || prompt.trim() === ''}>
             {t('result.continue')}
           </button>
-          <button type="button" onClick={onClose}>
-            {t('result.cancel')}
-          </button>
+          <Button onClick={onClose}>{t('result.cancel')}</Button>
         </div>
       </form>
     </Modal>
@@ -113,23 +116,12 @@ interface Motion {
   readonly latents: boolean;
 }
 
-/** Null until read. */
-function useMotion({ id, model }: Completed): Motion | null {
-  const [motion, setMotion] = useState<Motion | null>(null);
-  useEffect(() => {
-    let current = true;
-    Promise.all([endOf(id), loadModels()]).then(
-      ([end, models]) => {
-        const manifest = models.find((each) => each.manifest.id === model)?.manifest;
-        const { latents = 0, keepsMotion: usual = false } = manifest?.continuation ?? {};
-        if (current) setMotion({ possible: latents > 0, usual, latents: end !== null });
-      },
-      // What cannot be read is not there.
-      () => current && setMotion({ possible: false, usual: false, latents: false }),
-    );
-    return () => {
-      current = false;
-    };
-  }, [id, model]);
-  return motion;
+async function motionOf({ id, model }: Completed): Promise<Motion> {
+  const [end, models] = await Promise.all([endOf(id), loadModels()]);
+  const manifest = models.find((each) => each.manifest.id === model)?.manifest;
+  const { latents = 0, keepsMotion: usual = false } = manifest?.continuation ?? {};
+  return { possible: latents > 0, usual, latents: end !== null };
 }
+
+/** What cannot be read is not there. */
+const noMotion: Motion = { possible: false, usual: false, latents: false };

@@ -1,12 +1,14 @@
 import { useLiveQuery } from 'dexie-react-hooks';
 import { type RefObject, useState } from 'react';
-import { type Completed, type ErrorRecord, toKinoraError } from '../../../../lib/contract';
+import type { Completed, ErrorRecord } from '../../../../lib/contract';
 import { chainOf } from '../../../../lib/predictions/continuation';
 import { getRunner } from '../../../runner';
 import { downloadFile } from '../../../shared/browser';
+import { Button } from '../../../shared/button';
 import { loadFinished } from '../../../shared/finished-settings';
 import { ProblemAlert } from '../../../shared/messages';
 import { videoToSave } from '../../../shared/saved-video';
+import { useTask } from '../../../shared/task';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
 import type { PredictionActions } from '../result-card';
@@ -41,20 +43,17 @@ export function ResultActions(props: {
   /** Whether the bar that steps through the frames is shown. */
   const [frames, setFrames] = useState(false);
   const finished = useLiveQuery(() => loadFinished(getRunner().store.database), []);
-  const [problem, setProblem] = useState<ErrorRecord | null>(null);
+  const [frameError, setFrameError] = useState<ErrorRecord | null>(null);
+  const task = useTask();
   const chain =
     useLiveQuery(() => {
       const { store } = getRunner();
       return chainOf(prediction, (id) => store.get(id));
     }, [prediction]) ?? [];
-  const download = async (file: File) => {
-    setProblem(null);
-    try {
+  const download = (file: File) =>
+    task.run(async () => {
       downloadFile(await videoToSave(getRunner().store, prediction, file), name);
-    } catch (thrown) {
-      setProblem(toKinoraError(thrown).toRecord());
-    }
-  };
+    });
   const close = () => setDialog(null);
   const open = (next: typeof dialog) => {
     player.current?.pause();
@@ -66,48 +65,43 @@ export function ResultActions(props: {
     <>
       <div className="result-actions row wrap gap-8-16 between">
         <div className="actions">
-          <button
-            type="button"
+          <Button
             className="primary"
             disabled={!video}
-            onClick={() => video && void download(video.file)}
+            onClick={() => video && download(video.file)}
           >
             {t('result.download')}
-          </button>
+          </Button>
           <ShareButton prediction={prediction} file={video?.file ?? null} name={name} />
-          <button
-            type="button"
+          <Button
             disabled={!video || blurred}
             aria-describedby={blurred ? 'result-off' : undefined}
             onClick={() => open('longer')}
           >
             {t('result.longer')}
-          </button>
+          </Button>
         </div>
         <div className="actions small">
-          <button
-            type="button"
+          <Button
             title={t('result.lastFrameHint')}
             aria-describedby={blurred ? 'result-off' : undefined}
             disabled={!video || blurred}
             onClick={() => video && actions.onUseLastFrame(video.file)}
           >
             {t('result.lastFrame')}
-          </button>
-          <button type="button" onClick={() => actions.onUseSettings(prediction)}>
+          </Button>
+          <Button onClick={() => actions.onUseSettings(prediction)}>
             {t('result.useSettings')}
-          </button>
+          </Button>
           {!parts && (
-            <button type="button" disabled={busy} onClick={() => actions.onRunAgain(id)}>
+            <Button disabled={busy} onClick={() => actions.onRunAgain(id)}>
               {t('result.runAgain')}
-            </button>
+            </Button>
           )}
-          <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+          <Button className="danger" onClick={() => actions.onDelete(id)}>
             {t('result.delete')}
-          </button>
-          <button type="button" popoverTarget="result-more">
-            {t('result.more')}
-          </button>
+          </Button>
+          <Button popoverTarget="result-more">{t('result.more')}</Button>
           <div id="result-more" popover="auto" className="menu">
             {shown && (
               <>
@@ -161,11 +155,11 @@ export function ResultActions(props: {
             url={video?.url ?? null}
             frames={result.frames}
             frameRate={result.frameRate}
-            onError={(error) => setProblem(error.toRecord())}
+            onError={(error) => setFrameError(error.toRecord())}
           />
         </div>
       )}
-      <ProblemAlert error={problem} />
+      <ProblemAlert error={task.problem ?? frameError} />
       {dialog === 'longer' && (
         <LongerDialog
           prediction={prediction}
@@ -205,8 +199,7 @@ function MenuItem(props: {
 }) {
   const { name, onClick, ...rest } = props;
   return (
-    <button
-      type="button"
+    <Button
       {...rest}
       onClick={({ currentTarget }) => {
         // The focus goes back to the button of the menu: a dialog that opens gives it back to that.
@@ -215,6 +208,6 @@ function MenuItem(props: {
       }}
     >
       {name}
-    </button>
+    </Button>
   );
 }

@@ -3,10 +3,11 @@ import type { Completed } from '../../../../lib/contract';
 import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
 import { downloadFile, useObjectUrl } from '../../../shared/browser';
+import { Button } from '../../../shared/button';
 import { tagsToSave } from '../../../shared/saved-video';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
-import { TaskStatus, useFileTask } from './file-task';
+import { TaskStatus, useTask } from '../../../shared/task';
 
 /** Puts sound of an audio file under a finished video, plays the result and saves it. */
 export function SoundDialog(props: {
@@ -20,7 +21,7 @@ export function SoundDialog(props: {
   const [audio, setAudio] = useState<{ file: File; seconds: number } | null>(null);
   const [output, setOutput] = useState<Blob | null>(null);
   const url = useObjectUrl(output);
-  const task = useFileTask();
+  const task = useTask();
   const load = () => import('../../../../lib/video/sound');
 
   const choose = (chosen: File | undefined) => {
@@ -103,9 +104,7 @@ export function SoundDialog(props: {
           <button type="submit" className="primary" disabled={!audio}>
             {output ? t('result.download') : t('result.sound.add')}
           </button>
-          <button type="button" onClick={onClose}>
-            {t('result.cancel')}
-          </button>
+          <Button onClick={onClose}>{t('result.cancel')}</Button>
         </div>
       </form>
     </Modal>

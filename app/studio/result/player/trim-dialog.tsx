@@ -3,14 +3,15 @@ import type { Completed } from '../../../../lib/contract';
 import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
 import { useObjectUrl } from '../../../shared/browser';
+import { Button } from '../../../shared/button';
 import { Switch } from '../../../shared/fields';
 import { Problem } from '../../../shared/messages';
 import { blurReason } from '../../../shared/safety-text';
 import { Veil } from '../../../shared/veil';
 import { t } from '../../../texts';
 import '../../../texts/en/result';
+import { TaskStatus, useTask } from '../../../shared/task';
 import { cutParts, openParts } from './cut-parts';
-import { TaskStatus, useFileTask } from './file-task';
 import { keepVideo } from './keep-video';
 import { withEnd, withStart } from './trim-state';
 import { frameTime, useShownFrame } from './use-shown-frame';
@@ -60,7 +61,7 @@ function Trimmer(props: {
   const [opened, setOpened] = useState<Awaited<ReturnType<typeof openVideo>> | null>(null);
   const [range, setRange] = useState({ from: 0, to: 0 });
   const { from, to } = range;
-  const task = useFileTask();
+  const task = useTask();
   const { run } = task;
   const player = useRef<HTMLVideoElement>(null);
   const url = useObjectUrl(opened?.video);
@@ -107,7 +108,7 @@ function Trimmer(props: {
       onClose();
       onKept(kept);
     });
-  const busy = task.share !== null;
+  const { busy } = task;
   return (
     <>
       <div className="screen" data-size={videos[0]?.result.size}>
@@ -154,18 +155,15 @@ function Trimmer(props: {
       </p>
       <TaskStatus task={task} name={t('result.writing')} />
       <div className="actions">
-        <button
-          type="button"
+        <Button
           className="primary"
           // Nothing is left out of it, and nothing joined.
           disabled={busy || (isWhole && videos.length === 1)}
           onClick={save}
         >
           {t('result.keep')}
-        </button>
-        <button type="button" onClick={onClose}>
-          {busy ? t('result.cancel') : t('result.close')}
-        </button>
+        </Button>
+        <Button onClick={onClose}>{busy ? t('result.cancel') : t('result.close')}</Button>
       </div>
     </>
   );
