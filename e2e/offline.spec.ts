@@ -318,6 +318,12 @@ test(
         await page.goto(front.origin);
         await publish(2);
         await expect(update).toBeVisible();
+        const mark = page.locator('.top-more');
+        const sign = () => mark.evaluate((button) => getComputedStyle(button, '::after').content);
+        const size = page.viewportSize();
+        await page.setViewportSize({ width: 390, height: 800 });
+        expect(await sign(), 'on a phone, where the button lies in a menu').toContain('●');
+        if (size) await page.setViewportSize(size);
         await expectAccessible(page);
         await page.reload();
         expect(await version()).toBe(null);

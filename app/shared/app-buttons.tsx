@@ -13,7 +13,7 @@ export function AppButtons() {
     <div className="app-offers">
       {waiting && (
         <Button
-          className="small"
+          className="small update"
           title={t('common.updateHint')}
           onClick={() => void switchVersion(waiting).then((reason) => setNotice(reason ?? ''))}
         >
