@@ -166,7 +166,7 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
     const within = medianOf(moves.filter((_, i) => i % 4 !== 0));
     expect(within / across).toBeGreaterThan(0.8);
     // The first picture has more detail than what moves.
-    expect(Math.max(...moves)).toBeLessThan(3.2);
+    expect(Math.max(...moves)).toBeLessThan(2.8);
     // To the left, and far less up or down.
     expect(moved.x).toBeLessThan(-16);
     expect(Math.abs(moved.y)).toBeLessThan(-moved.x);
@@ -202,7 +202,7 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
     const { frames, first, last } = await video('Static camera', asked, { open });
     expect(frames[frame]).toEqual(dusk);
     // The decoder makes the picture of what is held for it; the exchanged frame only hides the rest.
-    expect(psnr({ ...dusk, data: held[frame] ?? data }, dusk)).toBeGreaterThan(27);
+    expect(psnr({ ...dusk, data: held[frame] ?? data }, dusk)).toBeGreaterThan(28);
     // Not by a cut: no frame is further from the one before than a few of the usual steps.
     expect(Math.max(...steps(frames))).toBeLessThan(5);
     expect(brightness(last)).toBeLessThan(brightness(first));
@@ -210,7 +210,7 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
 
   test('zooming in has its direction', async () => {
     const { first, last } = await video('The camera zooms in', longer);
-    expect(Math.log(magnification(first, last))).toBeGreaterThan(0.02);
+    expect(Math.log(magnification(first, last))).toBeGreaterThan(0.1);
   });
 
   test('a static camera moves nothing', async () => {
@@ -267,7 +267,7 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
     expect(
       psnr(frames[33] ?? pictures.landscape, frames[32] ?? pictures.landscape),
     ).toBeGreaterThan(22);
-    expect(steps(frames)[32]).toBeLessThan(1.3);
+    expect(steps(frames)[32]).toBeLessThan(1.4);
     const [start, middle, end] = [frames[0], frames[32], frames[64]];
     if (!start || !middle || !end) throw new Error('frames are missing');
     expect(displacement(start, middle).x).toBeGreaterThan(0);
