@@ -451,11 +451,6 @@ describe('what does not fit is refused', () => {
       'U8',
     ],
     [
-      'blocks that are broken',
-      { [goodDown]: { dtype: 'Q8_0', shape: [2, 64], data: new Uint8Array(9) } },
-      'Q8_0',
-    ],
-    [
       'an unknown type',
       { [goodUp]: { dtype: 'F4', shape: [64, 2], data: new Uint8Array(64) } },
       'F4',
@@ -470,6 +465,14 @@ describe('what does not fit is refused', () => {
         message: expect.stringContaining(reason),
       }),
     );
+  });
+
+  test('as a damaged file: blocks that are broken', async () => {
+    const broken = { dtype: 'Q8_0', shape: [2, 64], data: new Uint8Array(9) };
+    await expect(checkpointFrom({ ...good, [goodDown]: broken })).rejects.toMatchObject({
+      code: 'MODEL_FILE_INVALID',
+      message: expect.stringContaining('Q8_0 [2,64] and needs 136 bytes, but has 9'),
+    });
   });
 
   test.each([
