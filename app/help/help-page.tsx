@@ -119,7 +119,10 @@ function Topic({ part, title }: { part: Part; title: TextKey }) {
 }
 
 const placeOfAddress = () => document.getElementById(location.hash.slice(1));
-const showPlace = () => placeOfAddress()?.scrollIntoView();
+/** Returns nothing, as an effect has to: browsers of 2026 return a promise from `scrollIntoView`. */
+function showPlace(): void {
+  placeOfAddress()?.scrollIntoView();
+}
 
 /** How to use the app: one page, in the language of the page, with an anchor for each answer and each error. */
 export function HelpPage() {
