@@ -1,4 +1,3 @@
-import Link from 'next/link';
 import { useEffect, useReducer, useRef, useState } from 'react';
 import {
   type ErrorRecord,
@@ -12,7 +11,9 @@ import { TransportError } from '../../../lib/worker/transport-error';
 import { Modal } from '../../models/modal';
 import { getRunner } from '../../runner';
 import { downloadFile } from '../../shared/browser';
+import { Button } from '../../shared/button';
 import { Switch } from '../../shared/fields';
+import { linkTo } from '../../shared/link';
 import { HelpLink } from '../../shared/messages';
 import { imagesOf } from '../../shared/saved-video';
 import { hasServer } from '../../shared/server';
@@ -79,9 +80,9 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
 
   return (
     <>
-      <button type="button" disabled={!file} onClick={() => change({ type: 'opened' })}>
+      <Button disabled={!file} onClick={() => change({ type: 'opened' })}>
         {t('share.share')}
-      </button>
+      </Button>
       {file && state.status !== 'closed' && (
         <Modal
           title={t('share.shareTitle')}
@@ -186,9 +187,9 @@ function FileChoice(props: Inclusion & { prediction: Completed; file: File; name
     <section className="part-of-dialog stack gap-12 ruled">
       <h3>{t('share.asFile')}</h3>
       {hasImage && <Part name="image" include={include} onInclude={onInclude} />}
-      <button type="button" disabled={!readyFile} onClick={() => readyFile && save(readyFile)}>
+      <Button disabled={!readyFile} onClick={() => readyFile && save(readyFile)}>
         {hasSheet ? t('share.shareFile') : t('share.downloadFile')}
-      </button>
+      </Button>
       {problem && (
         <p className="field-error" role="alert">
           {errorTexts(problem).message}
@@ -237,18 +238,14 @@ function LinkChoice(props: {
               {t('share.pageIsLocal')} <HelpLink to="sharing-reach" />
             </p>
           )}
-          <button type="button" className="primary" onClick={onShare}>
+          <Button className="primary" onClick={onShare}>
             {t('share.upload')}
-          </button>
+          </Button>
         </>
       ) : (
         <p className="field-hint">
           {t.rich('share.signIn', {
-            keys: (name) => (
-              <Link href={signInToShare(id)} prefetch={false}>
-                {name}
-              </Link>
-            ),
+            keys: linkTo(signInToShare(id)),
           })}
         </p>
       )}
@@ -289,20 +286,16 @@ function Shared(props: {
       <p className="field-hint">
         {t.rich('share.linkEnds', {
           date: formatDate(link.expires_at, { dateStyle: 'long' }),
-          keys: (name) => (
-            <Link href="/keys" prefetch={false}>
-              {name}
-            </Link>
-          ),
+          keys: linkTo('/keys'),
         })}
       </p>
       <div className="actions">
-        <button type="button" className="primary" onClick={copy}>
+        <Button className="primary" onClick={copy}>
           {copied ? t('share.copied') : t('share.copyLink')}
-        </button>
-        <button type="button" className="danger" onClick={onRevoke}>
+        </Button>
+        <Button className="danger" onClick={onRevoke}>
           {t('share.unshare')}
-        </button>
+        </Button>
       </div>
     </section>
   );
