@@ -1,5 +1,6 @@
 import { useSyncExternalStore } from 'react';
 import { Observable } from '../../lib/contract';
+import { readText, writeText } from '../shared/stored-text';
 import { language, setTexts } from '.';
 import { type Language, languages, matchLanguage, type Texts } from './catalogue';
 
@@ -17,18 +18,13 @@ const loaders: Readonly<Record<Exclude<Language, 'en'>, () => Promise<Texts>>> =
 
 /** The choice of this browser. */
 export function languageChoice(): LanguageChoice {
-  const stored = read();
+  const stored = readText(key);
   return languages.find((one) => one === stored) ?? 'system';
 }
 
 /** Keeps a choice, and shows the pages of this tab in it. Without storage it holds until a reload. */
 export async function chooseLanguage(choice: LanguageChoice): Promise<void> {
-  try {
-    if (choice === 'system') localStorage.removeItem(key);
-    else localStorage.setItem(key, choice);
-  } catch {
-    // Storage is blocked.
-  }
+  writeText(key, choice === 'system' ? null : choice);
   await show(choice === 'system' ? matchLanguage(navigator.languages) : choice);
 }
 
@@ -54,13 +50,4 @@ async function show(next: Language): Promise<void> {
   setTexts(next, texts);
   document.documentElement.lang = next;
   shown.set(next);
-}
-
-function read(): string | null {
-  try {
-    return localStorage.getItem(key);
-  } catch {
-    // Storage is blocked.
-    return null;
-  }
 }
