@@ -1,5 +1,5 @@
 import { KinoraError } from '../../contract';
-import { type ElementType, elementTypes } from './element-types';
+import { type ElementType, elementTypes, type KnownType } from './element-types';
 import {
   type BlockTarget,
   type Codec,
@@ -29,7 +29,7 @@ const numberArrays = new Map(
  * @param tensor the tensor's name, for the message
  * @throws KinoraError `TENSOR_DTYPE` for a type whose elements cannot be read as floats
  */
-export function elementType(dtype: string, tensor: string): Codec {
+export function elementType(dtype: string, tensor: string): KnownType & Codec {
   const type = elementTypes.get(dtype);
   if (type?.decoder !== undefined) return { ...type, decoder: type.decoder };
   throw new KinoraError(
@@ -111,7 +111,7 @@ export function convertToBlocks(
   const codec = elementType(dtype, tensor);
   elementCount(bytes, codec, dtype, tensor);
   const error =
-    elementTypes.get(dtype)?.sameBits === bits
+    codec.sameBits === bits
       ? writeCopied(bytes, bits, target, factor)
       : writeQuantised(bytes, codec, bits, target, factor);
   if (Number.isFinite(error.squaredNorm)) return error;
